@@ -1,0 +1,56 @@
+"""Automatic differentiation and training for every array library.
+
+`pullback` is an array API namespace: its functions work on tensors, and on arrays of any known library.
+"""
+
+from .functions.creation import *
+from .functions.elementwise import *
+from .functions.reductions import *
+from .functions.manipulation import *
+from .functions.indexing import *
+from .functions.linear import *
+from .functions.sorting import *
+from .functions.sets import *
+from .functions.data_types import *
+from .functions.activations import *
+from .functions.normalization import *
+from .functions.losses import *
+from .functions.convolution import *
+from .functions.pooling import *
+from .functions.attention import *
+from .functions.scan import *
+from .functions.special import *
+from . import backends, fft, linalg, random, tree
+from .autodiff.gradients import Gradients, backward
+from .dtypes import (
+    bfloat16,
+    bool_ as bool,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .errors import (
+    DeviceError,
+    DtypeError,
+    GradientError,
+    GraphConsumedError,
+    NumericalInstabilityError,
+    PullbackError,
+    ShapeError,
+)
+from .modes import enable_grad, no_grad
+from .tensor import methods as _methods, operators as _operators
+from .tensor.core import Tensor
+from .transforms import *
+
+__version__ = "0.1.0"

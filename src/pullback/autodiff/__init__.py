@@ -1,0 +1,1 @@
+"""Gradients on top of any backend."""

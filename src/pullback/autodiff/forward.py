@@ -1,0 +1,177 @@
+"""Forward mode: tensors that carry a tangent.
+
+A dual belongs to a level; every `jvp` opens a new one. An operation takes its inputs apart at the
+highest level among them, so nested derivatives never mix (no perturbation confusion). Primals and
+tangents are tensors themselves: of a lower level, or tracked for a later reverse walk.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ..tensor.core import Tensor
+from .engine import alias, walk
+from .operation import Operation
+from .tables import TENSORS, tensor_table
+
+next_level = itertools.count(1).__next__
+
+
+class Dual(Tensor):
+    """A tensor with a tangent at one level."""
+
+    __slots__ = ("level", "primal", "tangent")
+
+    primal: Tensor
+    tangent: Tensor
+    level: int
+
+    def _apply(self, operation: Operation, inputs: Any, static: Any) -> Any:
+        return apply(operation, inputs, static)
+
+    def detach(self) -> Tensor:
+        return self.primal.detach()
+
+    def clone(self) -> Tensor:
+        return dual(self.primal, self.tangent, self.level)
+
+
+def dual(primal: Tensor, tangent: Tensor, level: int) -> Dual:
+    result = Dual()
+    result._data = primal._data
+    result._node = primal._node
+    result.primal, result.tangent, result.level = primal, tangent, level
+    return result
+
+
+def primal_at(x: Any, level: int) -> Any:
+    return x.primal if isinstance(x, Dual) and x.level == level else x
+
+
+def tangent_at(x: Any, level: int) -> Tensor | None:
+    return x.tangent if isinstance(x, Dual) and x.level == level else None
+
+
+def apply(operation: Operation, inputs: Any, static: Any) -> Any:
+    """Run an operation on duals: its result's tangent comes from the operation's mark, or from its rule transposed."""
+    from .apply import apply as run
+
+    level = max(x.level for x in inputs if isinstance(x, Dual))
+    primals = tuple(primal_at(x, level) for x in inputs)
+    tangents = tuple(tangent_at(x, level) for x in inputs)
+    result = run(operation, primals, static)
+    several = isinstance(result, tuple)
+    outputs = result if several else (result,)
+    if not any(out.dtype.kind in ("float", "complex") for out in outputs):
+        return result
+    if operation.linear:
+        out_tangents = _linear(operation, primals, tangents, static)
+    elif operation.elementwise and operation.name in tensor_table().rules and not operation.composite:
+        out_tangents = (_elementwise(operation, primals, tangents, outputs[0]),)
+    else:
+        out_tangents = _transposed(operation, primals, tangents, static)
+    duals = tuple(
+        out if tangent is None else dual(out, _like(tangent, out), level) for out, tangent in zip(outputs, out_tangents)
+    )
+    return duals if several else duals[0]
+
+
+def _like(tangent: Tensor, out: Tensor) -> Tensor:
+    """Bring a tangent to its primal's shape and dtype."""
+    if tangent.shape != out.shape:
+        tangent = TENSORS.broadcast_to(tangent, out.shape)
+    if tangent.dtype != out.dtype:
+        tangent = TENSORS.astype(tangent, out._data.dtype)
+    return tangent
+
+
+def _linear(operation: Operation, primals: Any, tangents: Any, static: Any) -> tuple[Tensor | None, ...]:
+    """Apply the operation to the tangents: to all at once if it is jointly linear, else to one after the other."""
+    from .apply import apply as run
+
+    if operation.variadic and operation.linear == ("*",):
+        filled = tuple(TENSORS.zeros_like(p) if t is None else t for p, t in zip(primals, tangents))
+        result = run(operation, filled, static)
+        return result if isinstance(result, tuple) else (result,)
+    total: Any = None
+    for i, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        result = run(operation, primals[:i] + (tangent,) + primals[i + 1 :], static)
+        parts = result if isinstance(result, tuple) else (result,)
+        total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
+    return total
+
+
+def _elementwise(operation: Operation, primals: Any, tangents: Any, out: Tensor) -> Tensor:
+    """An elementwise operation multiplies by the same factor forward and backward: its rule serves for both."""
+    mask = tuple(t is not None for t in tangents)
+    total: Any = None
+    for i, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        only = tuple(j == i for j in range(len(mask)))
+        recipe = tensor_table().recipe(operation, only)
+        saved = recipe.gather(primals, (), (out,), ())
+        (part,) = recipe.backward(_like(tangent, out), *saved)
+        total = part if total is None else total + part
+    return total
+
+
+def _transposed(operation: Operation, primals: Any, tangents: Any, static: Any) -> tuple[Tensor | None, ...]:
+    """The tangent from the reverse rule: that rule is linear in the cotangent, so its own transpose is the answer."""
+    from .. import modes
+    from .apply import apply as run
+
+    with modes.changed(recording=True):
+        variables = [p if t is None else variable(p) for p, t in zip(primals, tangents)]
+        result = run(operation, tuple(variables), static)
+        outputs = result if isinstance(result, tuple) else (result,)
+        tracked = [out for out in outputs if out._node is not None]
+        cotangents = [variable(TENSORS.zeros_like(out)) for out in tracked]
+        gradients = pull(tracked, cotangents, [v for v, t in zip(variables, tangents) if t is not None])
+        pairs = [(g, t) for g, t in zip(gradients, (t for t in tangents if t is not None)) if g is not None]
+        found = iter(pull([g for g, _ in pairs], [t for _, t in pairs], cotangents))
+    result_tangents: list[Tensor | None] = []
+    for out in outputs:
+        tangent = next(found) if out._node is not None else None
+        if tangent is None and out.dtype.kind in ("float", "complex"):
+            tangent = TENSORS.zeros_like(out)
+        result_tangents.append(tangent)
+    return tuple(result_tangents)
+
+
+def variable(x: Tensor) -> Tensor:
+    """`x` as a variable of its own, at every level that it has."""
+    return dual(variable(x.primal), x.tangent, x.level) if isinstance(x, Dual) else alias(x)
+
+
+def pull(outputs: list[Tensor], cotangents: list[Tensor], variables: list[Tensor]) -> list[Tensor | None]:
+    """The gradients of `outputs` with respect to `variables`, recorded; all of them may be duals.
+
+    The tangent of a gradient is the gradient of the tangent, plus what comes from the cotangents' tangents.
+    """
+    level = max((x.level for x in (*outputs, *cotangents) if isinstance(x, Dual)), default=0)
+    if level == 0:
+        seeds = [(out._node, c) for out, c in zip(outputs, cotangents) if out._node is not None]
+        found = walk(seeds, frozenset(v._node for v in variables if v._node is not None), create_graph=True)
+        return [None if v._node is None else found.get(v._node) for v in variables]
+    primal_outputs = [primal_at(x, level) for x in outputs]
+    primal_cotangents = [primal_at(x, level) for x in cotangents]
+    gradients = pull(primal_outputs, primal_cotangents, variables)
+    moving_outputs = [(x.tangent, c) for x, c in zip(outputs, primal_cotangents) if _at(x, level)]
+    moving_cotangents = [(x, c.tangent) for x, c in zip(primal_outputs, cotangents) if _at(c, level)]
+    outs, cots = zip(*moving_outputs, *moving_cotangents)
+    moved = pull(list(outs), list(cots), variables)
+    return [_joined(g, t, level) for g, t in zip(gradients, moved)]
+
+
+def _at(x: Any, level: int) -> bool:
+    return isinstance(x, Dual) and x.level == level
+
+
+def _joined(gradient: Tensor | None, tangent: Tensor | None, level: int) -> Tensor | None:
+    if tangent is None:
+        return gradient
+    return dual(TENSORS.zeros_like(tangent) if gradient is None else gradient, tangent, level)

@@ -1,0 +1,98 @@
+"""The graph: a node per recorded operation, a leaf per variable."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+next_sequence_number = itertools.count().__next__
+
+
+class Node:
+    """One recorded operation: who made its inputs, and what its rule needs.
+
+    Nodes hold raw arrays, never tensors, so that a graph has no reference cycles.
+    """
+
+    __slots__ = ("seq", "recipe", "inputs", "saved", "restore", "code", "lasti", "__weakref__")
+
+    seq: int  # a parent's number is smaller than its child's
+    recipe: Any  # autodiff.operation.Recipe; None for a leaf
+    inputs: tuple[Node, ...]  # the tracked inputs' nodes
+    saved: tuple[Any, ...] | None  # in the order of recipe.names; None once released
+    restore: tuple[tuple[Any, Any], ...] | None  # (shape, raw dtype) per tracked input where these may differ
+    code: CodeType | None  # where the user called the operation
+    lasti: int
+
+
+class GradCell:
+    """The place where a variable's gradient is added up; `value` is a tensor or None.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> cell = w.grad_cell
+    >>> (w * w).sum().backward()
+    >>> cell.value
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+
+class Leaf(Node):
+    """A variable. Clones of a tensor share its leaf until one of them is written."""
+
+    __slots__ = ("cell", "shape", "dtype", "clones")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, cell: GradCell) -> None:
+        self.seq = next_sequence_number()
+        self.recipe = None
+        self.inputs = ()
+        self.saved = ()
+        self.restore = None
+        self.code = None
+        self.lasti = -1
+        self.cell = cell
+        self.shape = shape
+        self.dtype = dtype  # raw dtype
+        self.clones: list[Any] = []  # weak references to the clones
+
+
+def _library_files() -> frozenset[str]:
+    root = os.path.dirname(os.path.dirname(__file__))
+    return frozenset(
+        os.path.join(folder, file) for folder, _, files in os.walk(root) for file in files if file.endswith(".py")
+    )
+
+
+LIBRARY_FILES = _library_files()
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame at or above `frame` that is not Pullback's own code."""
+    while frame is not None and frame.f_code.co_filename in LIBRARY_FILES:
+        frame = frame.f_back
+    return frame
+
+
+def record_site(node: Node) -> None:
+    """Note in `node` where the user's code called into Pullback."""
+    frame = user_frame(sys._getframe(1))
+    if frame is None:
+        node.code, node.lasti = None, -1
+    else:
+        node.code, node.lasti = frame.f_code, frame.f_lasti
+
+
+def line_of(code: CodeType, lasti: int) -> int:
+    """The line number of an instruction, as a traceback would print it."""
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            return line
+    return code.co_firstlineno

@@ -1,0 +1,222 @@
+"""Operations and their gradient rules.
+
+An operation is declared once, in one of the modules of `rules/`, with its gradient next to it:
+
+    op("multiply", "x y", elementwise=True, x=lambda g, y: g * y, y=lambda g, x: g * x)
+
+The names of a rule's arguments say what is kept for it. `g` is the cotangent; the other names are
+  - an input (`x`), an output (`out`, or the names in `outputs`), a residual of the kernel,
+  - a static argument (`axis`),
+  - `x_shape` or `x_dtype` of an input, which keep nothing alive,
+  - `needs`: a tuple that says which inputs want a gradient.
+
+Inputs are arrays, passed by position; static arguments follow and may have defaults ("axis=None").
+"*xs" declares an operation on a list of arrays: its rule gets and gives lists. With several outputs
+`g` is a tuple with None for the outputs that nothing depends on; "*outs" declares any number of them.
+A kernel with residuals returns `(out, *residuals)`.
+
+Rules are written against a namespace `xp` that has every operation under its name, so one rule
+serves raw arrays of every backend, tensors (for higher orders) and traced programs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Iterable
+
+Rule = Callable[..., Any]
+RulesModule = Callable[[Any, "Table"], None]
+
+OPERATIONS: dict[str, Operation] = {}
+_LITERALS = {"None": None, "True": True, "False": False, "0": 0, "1": 1, "-1": -1, "()": ()}
+
+
+class Operation:
+    """What is known of an operation apart from its kernels and its rules."""
+
+    __slots__ = (
+        "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs", "differentiable",
+        "elementwise", "linear", "composite", "masking", "singular", "cheap",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        inputs: str,
+        static: str,
+        residuals: str,
+        outputs: str,
+        differentiable: Iterable[str],
+        elementwise: bool,
+        linear: str,
+        composite: bool,
+        masking: bool,
+        singular: bool,
+        cheap: bool,
+    ) -> None:
+        self.name = name
+        self.variadic = inputs.startswith("*")
+        self.inputs = tuple(inputs.lstrip("*").split())
+        pairs = [entry.partition("=") for entry in static.split()]
+        self.static = tuple(name for name, _, _ in pairs)
+        self.defaults = {name: _LITERALS[value] for name, _, value in pairs if value}
+        self.residuals = tuple(residuals.split())
+        self.outputs = tuple(outputs.lstrip("*").split())
+        self.many_outputs = outputs.startswith("*")
+        self.differentiable = frozenset(differentiable)
+        self.elementwise = elementwise  # broadcasts; its tangent is the rule applied to the inputs' tangents
+        self.linear = tuple(linear.split())  # inputs it is linear in, each by itself ("*" for all of them jointly)
+        self.composite = composite  # higher orders differentiate its portable form instead of its rule
+        self.masking = masking  # its rule makes exact zeros in cotangents
+        self.singular = singular  # its local factor can be infinite or NaN
+        self.cheap = cheap  # cheaper to compute again than to keep
+
+    def __repr__(self) -> str:
+        return f"<operation {self.name}({', '.join(self.inputs + self.static)})>"
+
+    def source_of(self, name: str) -> tuple[str, int]:
+        """Where the value for a rule's argument comes from: (kind, index)."""
+        for kind, names in (
+            ("input", self.inputs),
+            ("output", self.outputs),
+            ("residual", self.residuals),
+            ("static", self.static),
+        ):
+            if name in names:
+                return kind, names.index(name)
+        owner, _, meta = name.rpartition("_")
+        if meta in ("shape", "dtype") and owner in self.inputs:
+            return meta, self.inputs.index(owner)
+        if name == "needs":
+            return "needs", 0
+        raise TypeError(f"rule of `{self.name}`: {name!r} is no input, output, residual or static argument of it.")
+
+
+class Table:
+    """The rules of every operation, instantiated for one namespace."""
+
+    def __init__(self, xp: Any, modules: Iterable[RulesModule]) -> None:
+        self.xp = xp
+        self.rules: dict[str, dict[str, Rule]] = {}
+        self.recipes: dict[tuple[str, tuple[bool, ...]], Recipe] = {}
+        for module in modules:
+            module(xp, self)
+
+    def __call__(
+        self,
+        name: str,
+        inputs: str,
+        static: str = "",
+        *,
+        residuals: str = "",
+        outputs: str = "out",
+        joint: Rule | None = None,
+        elementwise: bool = False,
+        linear: str = "",
+        composite: bool = False,
+        masking: bool = False,
+        singular: bool = False,
+        cheap: bool | None = None,
+        **rules: Rule,
+    ) -> None:
+        """Declare an operation and its rules. `joint` gives the gradients of all inputs at once, as a tuple."""
+        if joint is not None:
+            rules["joint"] = joint
+        self.rules[name] = rules
+        if name not in OPERATIONS:
+            every_input = inputs.lstrip("*").split()
+            OPERATIONS[name] = Operation(
+                name, inputs, static, residuals, outputs, every_input if joint else rules,
+                elementwise, linear, composite, masking, singular, elementwise if cheap is None else cheap,
+            )  # fmt: skip
+
+    def recipe(self, operation: Operation, mask: tuple[bool, ...]) -> Recipe:
+        """The recipe for the case that exactly the inputs in `mask` are tracked."""
+        key = (operation.name, mask)
+        found = self.recipes.get(key)
+        if found is None:
+            found = self.recipes[key] = Recipe(operation, self.rules[operation.name], mask)
+        return found
+
+
+def argument_names(rule: Rule) -> tuple[str, ...]:
+    """The names of a rule's arguments after the cotangent."""
+    code = rule.__code__  # type: ignore[attr-defined]
+    return code.co_varnames[1 : code.co_argcount]
+
+
+class Recipe:
+    """How an operation is walked when a given subset of its inputs is tracked."""
+
+    __slots__ = ("operation", "mask", "names", "sources", "backward", "on_tensors")
+
+    def __init__(self, operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> None:
+        self.operation = operation
+        self.mask = mask
+        self.backward, self.names = _backward_function(operation, rules, mask)
+        self.sources = tuple(operation.source_of(name) for name in self.names)
+        self.on_tensors = False  # whether `backward` may be called with tensors as it is
+
+    @classmethod
+    def of_function(cls, operation: Operation, mask: tuple[bool, ...], names: tuple[str, ...], backward: Rule) -> Recipe:
+        """A recipe with a given `backward(g, *saved)`, which must work on raw arrays and on tensors."""
+        recipe = cls.__new__(cls)
+        recipe.operation = operation
+        recipe.mask = mask
+        recipe.names = names
+        recipe.sources = tuple(operation.source_of(name) for name in names)
+        recipe.backward = backward
+        recipe.on_tensors = True
+        return recipe
+
+    def gather(self, inputs: tuple[Any, ...], static: tuple[Any, ...], outputs: Any, residuals: Any) -> tuple[Any, ...]:
+        """The values to keep for the rule, in the order of `names`."""
+        return tuple(self._value(kind, index, inputs, static, outputs, residuals) for kind, index in self.sources)
+
+    def _value(self, kind: str, index: int, inputs: Any, static: Any, outputs: Any, residuals: Any) -> Any:
+        if kind == "input":
+            return inputs if self.operation.variadic else inputs[index]
+        if kind == "static":
+            return static[index]
+        if kind == "output":
+            return outputs if self.operation.many_outputs else outputs[index]
+        if kind == "residual":
+            return residuals[index]
+        if kind == "needs":
+            return self.mask
+        if self.operation.variadic:
+            return tuple(getattr(x, kind, ()) for x in inputs)
+        x = inputs[index]
+        if kind == "shape":
+            return getattr(x, "shape", ()) if x is not None else None
+        return getattr(x, "dtype", None)
+
+
+def _backward_function(operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> tuple[Rule, tuple[str, ...]]:
+    """Compile `backward(g, *saved)`, which gives the tracked inputs' gradients, and the names of what it needs saved.
+
+    It calls the rules directly: no loop and no look-up per node.
+    """
+    wanted = [i for i, tracked in enumerate(mask) if tracked]
+    if operation.variadic:
+        called = [rules[operation.inputs[0]]]
+    elif any(operation.inputs[i] not in rules for i in wanted):
+        called = [rules["joint"]]
+    else:
+        called = [rules[operation.inputs[i]] for i in wanted]
+    calls = [f"rule{i}({', '.join(('g', *argument_names(rule)))})" for i, rule in enumerate(called)]
+    if operation.variadic or (wanted and called[0] is rules.get("joint")):
+        body = f"r = {calls[0]}\n    return ({''.join(f'r[{i}], ' for i in wanted)})"
+    else:
+        body = f"return ({', '.join(calls)},)"
+    names = tuple(dict.fromkeys(name for rule in called for name in argument_names(rule)))
+    names += tuple(name for name in _portable_form_needs(operation) if name not in names)
+    scope: dict[str, Any] = {f"rule{i}": rule for i, rule in enumerate(called)}
+    exec(f"def backward({', '.join(('g', *names))}):\n    {body}", scope)  # made of argument names alone
+    return scope["backward"], names
+
+
+def _portable_form_needs(operation: Operation) -> tuple[str, ...]:
+    """What differentiating the portable form needs beside the inputs that the rule keeps: shapes and static arguments."""
+    if not operation.composite:
+        return ()
+    return tuple(f"{x}_{meta}" for x in operation.inputs for meta in ("shape", "dtype")) + operation.static

@@ -1,0 +1,63 @@
+"""One rule table per namespace: each backend's kernels, and the operations on tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import backends
+from .operation import OPERATIONS, Table
+from .rules import MODULES
+
+NUMPY_TABLE = Table(backends.NUMPY.xp, MODULES)  # also declares the operations
+_tables: dict[int, Table] = {id(backends.NUMPY): NUMPY_TABLE}
+
+
+def table_for(backend: Any) -> Table:
+    """The rules on raw arrays of `backend`."""
+    table = _tables.get(id(backend))
+    if table is None:
+        table = _tables[id(backend)] = Table(backend.xp, MODULES)
+    return table
+
+
+class TensorNamespace:
+    """Every operation under its name and with its kernel's signature, on tensors: what rules see at higher orders."""
+
+    def __getattr__(self, name: str) -> Any:
+        operation = OPERATIONS.get(name)
+        if operation is None:
+            from ..backends import portable
+
+            function = portable.bind(name, self)
+        else:
+            function = _on_tensors(operation)
+        self.__dict__[name] = function
+        return function
+
+
+def _on_tensors(operation: Any) -> Any:
+    from .apply import apply
+
+    arity = 1 if operation.variadic else len(operation.inputs)
+
+    def function(*args: Any, **named: Any) -> Any:
+        inputs = list(args[:arity])
+        inputs += [named.get(name) for name in operation.inputs[len(inputs) :]]
+        static = list(args[arity:])
+        static += [named[n] if n in named else operation.defaults[n] for n in operation.static[len(static) :]]
+        return apply(operation, tuple(inputs[0]) if operation.variadic else tuple(inputs), tuple(static))
+
+    function.__name__ = operation.name
+    return function
+
+
+TENSORS: Any = TensorNamespace()
+_tensor_table: Table | None = None
+
+
+def tensor_table() -> Table:
+    """The rules on tensors, whose results are recorded in turn."""
+    global _tensor_table
+    if _tensor_table is None:
+        _tensor_table = Table(TENSORS, MODULES)
+    return _tensor_table

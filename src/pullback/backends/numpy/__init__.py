@@ -1,0 +1,127 @@
+"""The NumPy backend: the default, and the reference for every other one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import DeviceError
+from ..protocol import Backend, Kernels
+from . import (
+    activations,
+    attention,
+    convolution,
+    elementwise,
+    fft,
+    indexing,
+    linalg,
+    linear,
+    losses,
+    normalization,
+    pooling,
+    reductions,
+    scan,
+    shape,
+    sorting,
+    special,
+)
+
+_FAMILIES = (
+    elementwise,
+    reductions,
+    shape,
+    indexing,
+    linear,
+    sorting,
+    linalg,
+    fft,
+    activations,
+    normalization,
+    losses,
+    convolution,
+    pooling,
+    attention,
+    scan,
+    special,
+)
+
+_ndarray = np.ndarray
+
+
+class NumpyBackend(Backend):
+    name = "numpy"
+    array_types = (np.ndarray, np.generic)
+
+    def __init__(self) -> None:
+        self.xp = Kernels(*(vars(module) for module in _FAMILIES))
+
+    def devices(self) -> tuple[str, ...]:
+        return ("numpy",)
+
+    def device_of(self, raw: Any) -> str:
+        return "numpy"
+
+    def dtype_of(self, raw: Any) -> dtypes.DType:
+        return dtypes.from_numpy(raw.dtype)
+
+    def raw_dtype(self, dtype: dtypes.DType) -> Any:
+        return dtypes.numpy_dtype(dtype)
+
+    def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
+        if device not in ("numpy", "numpy:cpu"):
+            raise DeviceError(f"unknown device {device!r}; NumPy has only 'numpy'.")
+        raw = np.array(data, dtype=None if dtype is None else self.raw_dtype(dtype), copy=copy)
+        dtypes.from_numpy(raw.dtype)  # refuses strings and objects
+        return raw if type(raw) is _ndarray else raw.view(_ndarray)
+
+    def to_numpy(self, raw: Any) -> Any:
+        return raw
+
+    def from_scalar(self, value: Any) -> Any:
+        return value if type(value) is _ndarray else np.asarray(value)
+
+    def is_exclusive(self, holder: Any, attribute: str) -> bool:
+        return _references(holder, attribute) == _SOLE and _owns_memory(getattr(holder, attribute))
+
+    def copy(self, raw: Any) -> Any:
+        return np.array(raw, order="C")
+
+    def is_contiguous(self, raw: Any) -> bool:
+        return raw.flags.c_contiguous
+
+    def read_only(self, raw: Any) -> Any:
+        view = raw.view()
+        view.flags.writeable = False
+        return view
+
+
+def _references(holder: Any, attribute: str) -> int:
+    return sys.getrefcount(getattr(holder, attribute))
+
+
+class _Holder:
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+# What the count is when nobody else holds the array differs between versions of Python: measure it.
+# Without the global lock counts are deferred and say nothing, so everything counts as shared.
+_counts_are_exact = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
+_SOLE = _references(_Holder(np.empty(1)), "array") if _counts_are_exact else -1
+_SOLE_BASE = _references(_Holder(np.empty(2)[:1]).array, "base") if _counts_are_exact else -1
+
+
+def _owns_memory(raw: Any) -> bool:
+    """Whether `raw` has its memory for itself: its own, or the whole interest in a base nobody else holds."""
+    if not raw.flags.writeable:
+        return False
+    if raw.base is None:
+        return raw.flags.owndata
+    base = raw.base
+    if type(base) is not _ndarray or not base.flags.owndata:
+        return False
+    del base
+    return _references(raw, "base") == _SOLE_BASE

@@ -1,0 +1,1 @@
+"""NumPy kernels: attention and rotary embedding."""

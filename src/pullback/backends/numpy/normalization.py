@@ -1,0 +1,1 @@
+"""NumPy kernels: normalisation layers, dropout and embedding."""

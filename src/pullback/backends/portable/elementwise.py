@@ -1,0 +1,5 @@
+"""Portable kernels: elementwise operations."""
+
+from __future__ import annotations
+
+from typing import Any

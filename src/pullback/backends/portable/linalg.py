@@ -1,0 +1,5 @@
+"""Portable kernels: linear algebra: decompositions, solvers, determinants."""
+
+from __future__ import annotations
+
+from typing import Any

@@ -1,0 +1,5 @@
+"""Portable kernels: normalisation layers, dropout and embedding."""
+
+from __future__ import annotations
+
+from typing import Any

@@ -1,0 +1,29 @@
+"""The errors Pullback raises; each is also the built-in error a NumPy user would catch."""
+
+
+class PullbackError(Exception):
+    """The root of every error raised by Pullback on purpose."""
+
+
+class ShapeError(PullbackError, ValueError):
+    """Shapes do not fit together."""
+
+
+class DtypeError(PullbackError, TypeError):
+    """A dtype is not the one an operation needs."""
+
+
+class DeviceError(PullbackError, ValueError):
+    """A device is unknown, not installed, or mixed with another one."""
+
+
+class GradientError(PullbackError, RuntimeError):
+    """A gradient was asked for where there is none, or would have been lost silently."""
+
+
+class GraphConsumedError(GradientError):
+    """The graph was walked before and its saved values are gone."""
+
+
+class NumericalInstabilityError(PullbackError, ArithmeticError):
+    """A NaN or an infinity appeared where the guard looks."""

@@ -1,0 +1,1 @@
+"""The public namespace, a module per family; each lists its public names in `__all__`."""

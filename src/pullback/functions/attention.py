@@ -1,0 +1,5 @@
+"""Attention and rotary embedding."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

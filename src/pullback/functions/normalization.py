@@ -1,0 +1,5 @@
+"""Normalisation layers, dropout and embedding."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""Linear recurrences."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

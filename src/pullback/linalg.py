@@ -1,0 +1,3 @@
+"""Linear algebra: the array API extension `linalg`."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Nested containers as trees of leaves."""
+
+from __future__ import annotations

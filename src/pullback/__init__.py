@@ -21,7 +21,12 @@ from .functions.attention import *
 from .functions.scan import *
 from .functions.special import *
 from . import backends, fft, linalg, random, tree
+from .autodiff.custom import BackwardOp, custom_op
+from .autodiff.decorator import Autodiff
 from .autodiff.gradients import Gradients, backward
+from .autodiff.graph import GradCell
+from .autodiff.guard import guard
+from .backends import device, set_default_device
 from .dtypes import (
     bfloat16,
     bool_ as bool,
@@ -49,8 +54,11 @@ from .errors import (
     ShapeError,
 )
 from .modes import enable_grad, no_grad
-from .tensor import methods as _methods, operators as _operators
+from .tensor import conversion as _conversion
+from .tensor import numpy_protocols as _numpy_protocols
+from .tensor import gradient as _gradient, methods as _methods, operators as _operators, writing as _writing
 from .tensor.core import Tensor
+from .tensor.quantized import QuantizedTensor, quantize
 from .transforms import *
 
 __version__ = "0.1.0"

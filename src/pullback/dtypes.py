@@ -35,8 +35,8 @@ class DType:
     def __repr__(self) -> str:
         return f"pullback.{self.name}"
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> Any:
+        return get, (self.name,)
 
     @property
     def dtype(self) -> Any:

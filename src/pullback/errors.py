@@ -1,5 +1,7 @@
 """The errors Pullback raises; each is also the built-in error a NumPy user would catch."""
 
+from numpy.linalg import LinAlgError
+
 
 class PullbackError(Exception):
     """The root of every error raised by Pullback on purpose."""
@@ -27,3 +29,15 @@ class GraphConsumedError(GradientError):
 
 class NumericalInstabilityError(PullbackError, ArithmeticError):
     """A NaN or an infinity appeared where the guard looks."""
+
+
+class IndexingError(PullbackError, IndexError):
+    """An index is not one, or points outside."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have, or one named twice."""
+
+
+class LinearAlgebraError(PullbackError, LinAlgError):
+    """A matrix is singular, not positive definite, or an iteration did not converge."""

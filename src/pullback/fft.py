@@ -1,3 +1,268 @@
-"""Discrete Fourier transforms: the array API extension `fft`."""
+"""Discrete Fourier transforms: the `fft` part of the array API standard, with gradients.
+
+`norm` says which direction is divided by the length: "backward" (the inverse), "forward", or both by its square
+root, "ortho". An axis is cut off or filled up with zeros to the length asked for.
+"""
 
 from __future__ import annotations
+
+from operator import index as _index
+from typing import Any, Sequence
+
+import numpy as _np
+
+from . import dtypes as _dtypes
+from .autodiff.apply import apply as _apply
+from .autodiff.operation import OPERATIONS as _OPERATIONS
+from .autodiff.rules.fft import SWAPPED as _SWAPPED
+from .autodiff.tables import TENSORS as _TENSORS
+from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
+from .functions.axes import all_axes as _all_axes, as_tensor as _as_tensor, negative_axes as _negative_axes
+from .functions.creation import asarray as _asarray, default_dtype as _default_dtype
+from .functions.manipulation import roll as _roll
+from .tensor.core import Tensor
+
+__all__ = [
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
+    "rfftfreq", "rfftn",
+]  # fmt: skip
+
+
+def _complex(name: str, x: Any) -> Tensor:
+    x = _as_tensor(x)
+    if x.dtype.kind == "complex":
+        return x
+    if x.dtype.kind != "float":
+        raise _DtypeError(f"{name}: expected complex or floating-point numbers, got {x.dtype.name}.")
+    wanted = _dtypes.complex128 if x.dtype == _dtypes.float64 else _dtypes.complex64
+    return _TENSORS.astype(x, x._backend.raw_dtype(wanted))
+
+
+def _real(name: str, x: Any) -> Tensor:
+    x = _as_tensor(x)
+    if x.dtype.kind != "float":
+        raise _DtypeError(f"{name}: expected real floating-point numbers, got {x.dtype.name}.")
+    if x.dtype.itemsize == 2:
+        return _TENSORS.astype(x, x._backend.raw_dtype(_dtypes.float32))
+    return x
+
+
+def _transform(name: str, x: Tensor, n: Any, axis: int, norm: str, default: int | None = None) -> Tensor:
+    """One of the four transforms along one axis, after checking its arguments."""
+    if norm not in _SWAPPED:
+        raise _ShapeError(f'{name}: norm must be "backward", "ortho" or "forward", got {norm!r}.')
+    (position,) = _negative_axes(name, axis, x.ndim)
+    length = (x.shape[position] if default is None else default) if n is None else _index(n)
+    if length < 1:
+        raise _ShapeError(f"{name}: the transform's length must be at least 1, got {length} for shape {x.shape}.")
+    return _apply(_OPERATIONS[name], (x,), (length, position, norm))
+
+
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The discrete Fourier transform along an axis; `n` is its length.
+
+    >>> import pullback as pb
+    >>> pb.fft.fft(pb.asarray([1.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _transform("fft", _complex("fft", x), n, axis, norm)
+
+
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `fft`.
+
+    >>> import pullback as pb
+    >>> pb.fft.ifft(pb.asarray([2.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _transform("ifft", _complex("ifft", x), n, axis, norm)
+
+
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """`fft` of real numbers: the n // 2 + 1 frequencies that are not negative.
+
+    >>> import pullback as pb
+    >>> pb.fft.rfft(pb.asarray([1.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _transform("rfft", _real("rfft", x), n, axis, norm)
+
+
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `rfft`; `n` is the length of the result, by default the even one.
+
+    >>> import pullback as pb
+    >>> pb.fft.irfft(pb.asarray([1.0, 1.0]), n=3)
+    tensor([1., 0., 0.])
+    """
+    x = _complex("irfft", x)
+    (position,) = _negative_axes("irfft", axis, x.ndim)
+    return _transform("irfft", x, n, position, norm, default=2 * (x.shape[position] - 1))
+
+
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """`fft` of a signal with Hermitian symmetry, of which `x` is the first half; the result is real and has length `n`.
+
+    >>> import pullback as pb
+    >>> pb.fft.hfft(pb.asarray([1.0, 0.0]), n=3)
+    tensor([1., 1., 1.])
+    """
+    return irfft(_TENSORS.conj(_complex("hfft", x)), n=n, axis=axis, norm=_swapped("hfft", norm))
+
+
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `hfft`: the first half of a signal with Hermitian symmetry.
+
+    >>> import pullback as pb
+    >>> pb.fft.ihfft(pb.asarray([3.0, 0.0, 0.0]))
+    tensor([1.-0.j, 1.-0.j], dtype=complex64)
+    """
+    return _TENSORS.conj(rfft(x, n=n, axis=axis, norm=_swapped("ihfft", norm)))
+
+
+def _swapped(name: str, norm: str) -> str:
+    if norm not in _SWAPPED:
+        raise _ShapeError(f'{name}: norm must be "backward", "ortho" or "forward", got {norm!r}.')
+    return _SWAPPED[norm]
+
+
+# -- along several axes --------------------------------------------------------------------------
+
+
+def _lengths(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
+    """The axes to transform and the length along each; None where it was left open."""
+    if axes is None:
+        if s is not None and len(s) != x.ndim:
+            raise _ShapeError(f"{name}: `axes` must be given with s={tuple(s)} for shape {x.shape}.")
+        chosen = list(_all_axes(x.ndim))
+    else:
+        chosen = list(_negative_axes(name, tuple(axes), x.ndim))
+    if s is None:
+        return chosen, [None] * len(chosen)
+    if len(s) != len(chosen):
+        raise _ShapeError(f"{name}: {len(s)} lengths s={tuple(s)} for {len(chosen)} axes.")
+    return chosen, [None if n == -1 else _index(n) for n in s]
+
+
+def fftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """`fft` along several axes, or all; `s` are the lengths.
+
+    >>> import pullback as pb
+    >>> pb.fft.fftn(pb.asarray([[1.0, 0.0], [0.0, 0.0]])).shape
+    (2, 2)
+    """
+    x = _complex("fftn", x)
+    for axis, n in zip(*_lengths("fftn", x, s, axes)):
+        x = _transform("fft", x, n, axis, norm)
+    return x
+
+
+def ifftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The inverse of `fftn`.
+
+    >>> import pullback as pb
+    >>> pb.fft.ifftn(pb.asarray([[4.0, 0.0], [0.0, 0.0]]))
+    tensor([[1.+0.j, 1.+0.j],
+            [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    x = _complex("ifftn", x)
+    for axis, n in zip(*_lengths("ifftn", x, s, axes)):
+        x = _transform("ifft", x, n, axis, norm)
+    return x
+
+
+def rfftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """`fftn` of real numbers: the frequencies along the last transformed axis that are not negative.
+
+    >>> import pullback as pb
+    >>> pb.fft.rfftn(pb.asarray([[1.0, 0.0, 0.0, 0.0]])).shape
+    (1, 3)
+    """
+    x = _real("rfftn", x)
+    chosen, lengths = _lengths("rfftn", x, s, axes)
+    if not chosen:
+        raise _ShapeError("rfftn: expected at least one axis.")
+    x = _transform("rfft", x, lengths[-1], chosen[-1], norm)
+    for axis, n in zip(chosen[:-1], lengths[:-1]):
+        x = _transform("fft", x, n, axis, norm)
+    return x
+
+
+def irfftn(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The inverse of `rfftn`; `s` are the lengths of the result.
+
+    >>> import pullback as pb
+    >>> pb.fft.irfftn(pb.asarray([[1.0, 1.0, 1.0]]))
+    tensor([[1., 0., 0., 0.]])
+    """
+    x = _complex("irfftn", x)
+    chosen, lengths = _lengths("irfftn", x, s, axes)
+    if not chosen:
+        raise _ShapeError("irfftn: expected at least one axis.")
+    for axis, n in zip(chosen[:-1], lengths[:-1]):
+        x = _transform("ifft", x, n, axis, norm)
+    return irfft(x, n=lengths[-1], axis=chosen[-1], norm=norm)
+
+
+# -- frequencies ---------------------------------------------------------------------------------
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of `fft` of `n` samples that are `d` apart.
+
+    >>> import pullback as pb
+    >>> pb.fft.fftfreq(4)
+    tensor([ 0.  ,  0.25, -0.5 , -0.25])
+    """
+    return _frequencies("fftfreq", _np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of `rfft` of `n` samples that are `d` apart.
+
+    >>> import pullback as pb
+    >>> pb.fft.rfftfreq(4)
+    tensor([0.  , 0.25, 0.5 ])
+    """
+    return _frequencies("rfftfreq", _np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(name: str, function: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
+    wanted = _default_dtype() if dtype is None else _dtypes.get(dtype)
+    if wanted.kind != "float":
+        raise _DtypeError(f"{name}: expected a real floating-point dtype, got {wanted.name}.")
+    if _index(n) < 1:
+        raise _ShapeError(f"{name}: expected at least one sample, got {n}.")
+    return _asarray(function(n, d).tolist(), dtype=wanted, device=device)
+
+
+def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """The zero frequency moved to the middle.
+
+    >>> import pullback as pb
+    >>> pb.fft.fftshift(pb.fft.fftfreq(4))
+    tensor([-0.5 , -0.25,  0.  ,  0.25])
+    """
+    x = _as_tensor(x)
+    chosen = _all_axes(x.ndim) if axes is None else _negative_axes("fftshift", axes, x.ndim)
+    return _roll(x, tuple(x.shape[a] // 2 for a in chosen), axis=chosen)
+
+
+def ifftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """The inverse of `fftshift`.
+
+    >>> import pullback as pb
+    >>> pb.fft.ifftshift(pb.asarray([-0.5, -0.25, 0.0, 0.25]))
+    tensor([ 0.  ,  0.25, -0.5 , -0.25])
+    """
+    x = _as_tensor(x)
+    chosen = _all_axes(x.ndim) if axes is None else _negative_axes("ifftshift", axes, x.ndim)
+    return _roll(x, tuple(-(x.shape[a] // 2) for a in chosen), axis=chosen)

@@ -19,8 +19,16 @@ class Mode(NamedTuple):
 
 
 DEFAULT = Mode()
+NO_GRAD = Mode(recording=False)
 _mode: ContextVar[Mode | None] = ContextVar("pullback_mode", default=None)
 current = _mode.get
+
+
+def _unique(mode: Mode) -> Mode | None:
+    """The one object that stands for a common mode, so that operations can compare by identity."""
+    if mode == DEFAULT:
+        return None
+    return NO_GRAD if mode == NO_GRAD else mode
 
 
 def is_recording() -> bool:
@@ -28,15 +36,26 @@ def is_recording() -> bool:
     return mode is None or mode.recording
 
 
+def enter(**fields: Any) -> Any:
+    """Change some fields of the current mode; give what is returned to `leave`."""
+    mode = _mode.get() or DEFAULT
+    changed_mode = mode._replace(**fields)
+    return None if changed_mode == mode else _mode.set(_unique(changed_mode))
+
+
+def leave(token: Any) -> None:
+    if token is not None:
+        _mode.reset(token)
+
+
 @contextmanager
 def changed(**fields: Any) -> Iterator[None]:
     """Run a stretch of code under the current mode with some fields changed."""
-    mode = (_mode.get() or DEFAULT)._replace(**fields)
-    token = _mode.set(None if mode == DEFAULT else mode)
+    token = enter(**fields)
     try:
         yield
     finally:
-        _mode.reset(token)
+        leave(token)
 
 
 class no_grad:
@@ -56,11 +75,10 @@ class no_grad:
         self._tokens: list[Any] = []
 
     def __enter__(self) -> None:
-        mode = (_mode.get() or DEFAULT)._replace(recording=self._recording)
-        self._tokens.append(_mode.set(None if mode == DEFAULT else mode))
+        self._tokens.append(enter(recording=self._recording))
 
     def __exit__(self, *exc: object) -> None:
-        _mode.reset(self._tokens.pop())
+        leave(self._tokens.pop())
 
     def __call__(self, fn: Any) -> Any:
         from functools import wraps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import backends, modes
-from ..errors import DeviceError, DtypeError, GradientError, PullbackError, ShapeError
+from ..errors import DeviceError, DtypeError, PullbackError, ShapeError
 from ..tensor.core import Tensor, make
 from .graph import Node, next_sequence_number, record_site
 from .operation import Operation, Recipe
@@ -19,47 +19,55 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     """Run `operation` on tensors (or raw arrays, Python scalars, None) and record it; a tuple for several outputs."""
     raws, nodes = [], []
     array = None
+    tracked = False
     for x in inputs:
         kind = type(x)
         if kind is Tensor:
-            raws.append(x._data)
-            nodes.append(x._node)
             array = x._data
+            raws.append(array)
+            nodes.append(x._node)
+            if x._node is not None:
+                tracked = True
         elif kind in SCALAR_OR_ABSENT:
             raws.append(x)
             nodes.append(None)
         elif isinstance(x, Tensor):
             return x._apply(operation, inputs, static)
         else:
-            return apply(operation, tuple(as_operand(x, operation) for x in inputs), static)
+            return apply(operation, tuple([as_operand(x, operation) for x in inputs]), static)
     if array is None:
         from ..functions.creation import asarray
 
-        return apply(operation, tuple(x if x is None else asarray(x) for x in inputs), static)
-    backend = backends.of(array)
+        return apply(operation, tuple([x if x is None else asarray(x) for x in inputs]), static)
+    backend: Any = backends.of(array)
     for raw in raws:
-        if type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
+        if type(raw) is not type(array) and type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
             raise DeviceError(_mixed_devices(operation, raws))
-    kernel = getattr(backend.xp, operation.name)
+    kernel = operation.kernel_for(backend)
     try:
         result = kernel(raws, *static) if operation.variadic else kernel(*raws, *static)
     except Exception as error:
         raise explained(operation, raws, static, error) from error
-    outputs, residuals = split(operation, result)
-    outputs = tuple(map(backend.from_scalar, outputs))
+    if operation.is_simple:
+        outputs: tuple[Any, ...] = (backend.from_scalar(result),)
+        residuals: tuple[Any, ...] = ()
+    else:
+        outputs, residuals = split(operation, result)
+        outputs = tuple([backend.from_scalar(out) for out in outputs])
     mode = modes.current()
     if mode is not None:
         if mode.check_every_operation:
             from .guard import check_outputs
 
             check_outputs(operation, raws, outputs)
-        if not mode.recording:
-            nodes = ()
-    if any(nodes):
-        tensors = record(backend, operation, tuple(raws), tuple(nodes), static, outputs, residuals)
-    else:
-        tensors = tuple([make(out, None) for out in outputs])
-    return tensors if operation.many_outputs or len(outputs) > 1 else tensors[0]
+        tracked = tracked and mode.recording
+    if tracked:
+        node = record(backend, operation, raws, nodes, static, outputs, residuals)
+        if node is not None:
+            return made_by(node, backend, operation, outputs)
+    if operation.has_several_outputs:
+        return tuple([make(out, None) for out in outputs])
+    return make(outputs[0], None)
 
 
 def split(operation: Operation, result: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -67,42 +75,34 @@ def split(operation: Operation, result: Any) -> tuple[tuple[Any, ...], tuple[Any
     if operation.residuals:
         count = len(result) - len(operation.residuals)
         return tuple(result[:count]), tuple(result[count:])
-    if operation.many_outputs or len(operation.outputs) > 1:
-        return tuple(result), ()
-    return (result,), ()
+    return (tuple(result) if operation.has_several_outputs else (result,)), ()
 
 
 def record(
     backend: Any,
     operation: Operation,
-    raws: tuple[Any, ...],
-    nodes: tuple[Node | None, ...],
+    raws: Any,
+    nodes: Any,
     static: tuple[Any, ...],
     outputs: tuple[Any, ...],
-    residuals: tuple[Any, ...],
-) -> tuple[Tensor, ...]:
-    """Make the output tensors with a node that remembers what the rule needs."""
-    floating = [backend.dtype_of(out).kind in ("float", "complex") for out in outputs]
-    if not any(floating):
-        return tuple([make(out, None) for out in outputs])
-    mask = tuple([node is not None for node in nodes])
-    if operation.variadic:
-        check_differentiable(operation, operation.inputs[0])
-    else:
-        for name, tracked in zip(operation.inputs, mask):
-            if tracked:
-                check_differentiable(operation, name)
-    recipe = table_for(backend).recipe(operation, mask)
-    node = new_node(
-        recipe,
-        tuple([node for node in nodes if node is not None]),
-        recipe.gather(raws, static, outputs, residuals),
-        restoration(operation, raws, mask, outputs[0]),
-    )
-    if len(outputs) == 1 and not operation.many_outputs:
-        return (make(outputs[0], node),)
+    residuals: tuple[Any, ...] = (),
+) -> Node | None:
+    """The node that remembers what the rule needs; None if no output can have a gradient."""
+    if not any([backend.is_floating(out) for out in outputs]):
+        return None
+    recipe = operation.recipe_for(table_for(backend), tuple([node is not None for node in nodes]))
+    saved = recipe.gather(tuple(raws) if operation.variadic else raws, static, outputs, residuals)
+    parents = tuple([node for node in nodes if node is not None])
+    return new_node(recipe, parents, saved, restoration(operation, raws, nodes, outputs[0]))
+
+
+def made_by(node: Node, backend: Any, operation: Operation, outputs: tuple[Any, ...]) -> Any:
+    """The tensors of an operation's outputs, with their node."""
+    if not operation.has_several_outputs:
+        return make(outputs[0], node)
+    count = len(outputs)
     return tuple(
-        [make(out, select(node, i, len(outputs)) if is_float else None) for i, (out, is_float) in enumerate(zip(outputs, floating))]
+        [make(out, select(node, i, count) if backend.is_floating(out) else None) for i, out in enumerate(outputs)]
     )
 
 
@@ -117,20 +117,13 @@ def new_node(recipe: Any, inputs: tuple[Node, ...], saved: tuple[Any, ...], rest
     return node
 
 
-def restoration(operation: Operation, raws: tuple[Any, ...], mask: tuple[bool, ...], out: Any) -> Any:
+def restoration(operation: Operation, raws: Any, nodes: Any, out: Any) -> Any:
     """What to bring the gradients back to, where broadcasting or promotion changed an input: (shape, dtype) each."""
-    tracked = [raw for raw, wanted in zip(raws, mask) if wanted]
-    if all(raw.dtype == out.dtype and (not operation.elementwise or raw.shape == out.shape) for raw in tracked):
-        return None
-    return tuple([(raw.shape, raw.dtype) for raw in tracked])
-
-
-def check_differentiable(operation: Operation, name: str) -> None:
-    if name not in operation.differentiable:
-        raise GradientError(
-            f"`{operation.name}` has no gradient with respect to `{name}`. "
-            f"Pass `{name}.detach()` if it is meant to be a constant there."
-        )
+    shape, dtype = (out.shape, out.dtype) if operation.elementwise else (None, out.dtype)
+    for raw, node in zip(raws, nodes):
+        if node is not None and (raw.dtype != dtype or (shape is not None and raw.shape != shape)):
+            return tuple([(raw.shape, raw.dtype) for raw, node in zip(raws, nodes) if node is not None])
+    return None
 
 
 class Outputs(tuple):  # type: ignore[type-arg]
@@ -180,6 +173,8 @@ def explained(operation: Operation, raws: Any, static: Any, error: Exception) ->
     """A kernel's error as one of ours, with what was given."""
     if isinstance(error, (PullbackError, MemoryError)):
         return error
+    if len({b.device_of(raw) for raw in raws if (b := backends.of(raw)) is not None}) > 1:
+        return DeviceError(_mixed_devices(operation, raws))
     given = ", ".join(describe(raw) for raw in raws)
     options = ", ".join(f"{n}={v!r:.80}" for n, v in zip(operation.static, static))
     text = f"{operation.name}({given}{'; ' + options if options else ''}): {error}"

@@ -7,10 +7,11 @@ from typing import Any, Iterable
 
 import numpy as np
 
-from .. import backends
+from .. import backends, modes
 from ..backends import portable
 from ..errors import GraphConsumedError
 from ..tensor.core import Tensor, make
+from . import guard
 from .apply import new_node, select
 from .graph import Node
 from .hooks import hooks, hooks_of
@@ -25,54 +26,84 @@ def walk(
     wrt: frozenset[Node] | None = None,
     retain_graph: bool = False,
     create_graph: bool = False,
+    guarded: bool = False,
+    stop: bool = False,
 ) -> dict[Node, Any]:
     """The cotangents of the leaves (or of the nodes in `wrt`), given those of some results.
 
     Cotangents are raw arrays; with `create_graph` they are tensors, and what is computed is recorded.
-    Values kept for the rules are released as the walk passes them unless `retain_graph`.
+    Values kept for the rules are released as the walk passes them unless `retain_graph`. A guarded walk
+    releases them a window later, so that it can tell where a NaN or an infinity in its result came from.
+    With `stop` nothing passes through the nodes in `wrt`.
     """
+    if create_graph and not modes.is_recording():
+        with modes.changed(recording=True):
+            return walk(seeds, wrt, retain_graph, create_graph, guarded)
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
     order = _in_order(cotangents)
     useful = None if wrt is None else _leading_to(order, wrt)
     visitor = _Visitor(order, create_graph)
+    plain = visitor.is_plain
+    release = not (retain_graph or create_graph)
+    window = guard.Window(order, dict(cotangents), visitor.visit, release) if guarded else None
+    held, most = 0, guard.WINDOW_BYTES  # bytes kept alive in the window
     kept: dict[Node, Any] = {}
     summed: set[Node] = set()  # nodes whose cotangent is a buffer that this walk made
-    release = not (retain_graph or create_graph)
-    plain = visitor.is_plain
+    take, find = cotangents.pop, cotangents.get
     with np.errstate(all="ignore"):
         for node in order:
-            g = cotangents.pop(node, None)
+            g = take(node, None)
             if g is None:
                 continue
             if useful is not None:
                 if node in wrt:  # type: ignore[operator]
-                    kept[node] = g
+                    kept[node] = visitor.hooked(node, g)
+                    if stop:
+                        continue
                 if useful.isdisjoint(node.inputs):
                     continue
+            recipe = node.recipe
             if plain:
-                gradients = node.recipe.backward(g, *node.saved)
+                gradients = recipe.backward(g, *node.saved)
                 if node.restore is not None:
                     gradients = _restored(gradients, node.restore)
+                if recipe.masking:
+                    visitor.masked.update(node.inputs)
+                    plain = False
             else:
                 gradients = visitor.visit(node, g)
-            if release:
-                node.saved = None
             for parent, gradient in zip(node.inputs, gradients):
-                if parent in cotangents:
-                    if parent in summed:
-                        cotangents[parent] += gradient
-                    else:
-                        cotangents[parent] = cotangents[parent] + gradient
-                        if not create_graph:
-                            summed.add(parent)
-                elif useful is None or parent in useful:
-                    cotangents[parent] = gradient
-    if wrt is None:
-        return cotangents
-    kept.update((node, g) for node, g in cotangents.items() if node in wrt)
-    return kept
+                before = find(parent)
+                if before is None:
+                    if useful is None or parent in useful:
+                        cotangents[parent] = gradient
+                elif parent in summed:
+                    before += gradient
+                    cotangents[parent] = before
+                else:
+                    cotangents[parent] = before + gradient
+                    if not create_graph:
+                        summed.add(parent)
+            if window is None:
+                if release:
+                    node.saved = None
+            else:
+                held += guard.bytes_kept(node) if node.recipe.keeps_more else getattr(g, "nbytes", 0)
+                if held > most:
+                    window.close(node, cotangents)
+                    summed.clear()  # what the next window starts from must not be written any more
+                    held = 0
+        if visitor.hooks:
+            for node in cotangents:
+                cotangents[node] = visitor.hooked(node, cotangents[node])
+        if wrt is not None:
+            kept.update((node, g) for node, g in cotangents.items() if node in wrt)
+            cotangents = kept
+        if window is not None:
+            window.end(cotangents)
+    return cotangents
 
 
 def _in_order(roots: Iterable[Node]) -> list[Node]:
@@ -82,15 +113,20 @@ def _in_order(roots: Iterable[Node]) -> list[Node]:
     while stack:
         node = stack.pop()
         if node.saved is None:
-            raise GraphConsumedError(
-                "this graph was already walked and its saved values released. "
-                "Pass retain_graph=True to the first backward to walk it twice."
-            )
+            _check_not_consumed(node)
         for parent in node.inputs:
             if parent not in seen and parent.recipe is not None:
                 seen.add(parent)
                 stack.append(parent)
     return sorted(seen, key=_by_sequence, reverse=True)
+
+
+def _check_not_consumed(node: Node) -> None:
+    if node.saved is None:
+        raise GraphConsumedError(
+            "this graph was already walked and its saved values released. "
+            "Pass retain_graph=True to the first backward to walk it twice."
+        )
 
 
 def _leading_to(order: list[Node], wrt: frozenset[Node]) -> set[Node]:
@@ -108,35 +144,60 @@ class _Visitor:
     def __init__(self, order: list[Node], create_graph: bool) -> None:
         self.create_graph = create_graph
         self.hooks = hooks_of(order) if hooks else {}
-        self.has_masks = any([node.recipe.operation.masking for node in order])
-        self.is_plain = not (create_graph or self.has_masks or self.hooks)
+        self.is_plain = not (create_graph or self.hooks)
         self.masked: set[Node] = set()  # nodes whose cotangent has passed a masking operation
 
-    def visit(self, node: Node, g: Any) -> Any:
+    def hooked(self, node: Node, g: Any) -> Any:
+        """`g` after the hooks on `node`, which see tensors."""
         for hook in self.hooks.get(node, ()):
-            g = hook(g)
-        operation = node.recipe.operation
-        backward = self._backward(node)
-        gradients = backward(g)
-        if self.has_masks:
-            if operation.singular and node in self.masked and not _all_finite(gradients):
-                gradients = _with_finite_factors(backward, g)
-            if operation.masking or node in self.masked:
-                self.masked.update(node.inputs)
+            tensor = g if isinstance(g, Tensor) else make(g, None)
+            result = hook(tensor)
+            if result is not None:
+                result = tensor._fitting_gradient("hook", result) if result._node is None else result
+                g = result if self.create_graph else result._data
+        return g
+
+    def visit(self, node: Node, g: Any) -> Any:
+        """The gradients of the node's tracked inputs, given its cotangent."""
+        if self.hooks:
+            g = self.hooked(node, g)
+        recipe = node.recipe
+        gradients = self._on_tensors(node, g) if self.create_graph else recipe.backward(g, *node.saved)
+        if node in self.masked:
+            if recipe.operation.singular and not _all_finite(gradients):
+                gradients = self._with_finite_factors(node, g)
+            self.masked.update(node.inputs)
+        elif recipe.masking:
+            self.masked.update(node.inputs)
         return gradients if node.restore is None else _restored(gradients, node.restore)
 
-    def _backward(self, node: Node) -> Any:
+    def _on_tensors(self, node: Node, g: Any) -> Any:
+        """The rule on tensors, so that what it computes is recorded."""
         recipe = node.recipe
-        if not self.create_graph:
-            return lambda g: recipe.backward(g, *node.saved)
         if recipe.operation.composite:
-            return lambda g: _through_portable_form(node, g)
-        values = _as_tensors(node)
+            return _through_portable_form(node, g)
         rule = recipe.backward if recipe.on_tensors else tensor_table().recipe(recipe.operation, recipe.mask).backward
-        return lambda g: rule(g, *values)
+        return rule(g, *_as_tensors(node))
+
+    def _with_finite_factors(self, node: Node, g: Any) -> tuple[Any, ...]:
+        """An elementwise operation's gradients, where a zero cotangent stays zero even if the factor is not finite.
+
+        The factor is replaced, not the product: the product's derivative with respect to `g` must survive.
+        """
+        xp = _namespace(g)
+        ones = xp.ones_like(g)
+        factors = self._on_tensors(node, ones) if self.create_graph else node.recipe.backward(ones, *node.saved)
+        gradients = []
+        for factor in factors:
+            bad = xp.logical_and(xp.equal(g, 0), xp.logical_not(xp.isfinite(factor)))
+            gradients.append(xp.multiply(xp.where(bad, xp.zeros_like(factor), factor), g))
+        return tuple(gradients)
 
 
-# -- zero cotangents where a factor is not finite ------------------------------------------------
+def visit_alone(node: Node, g: Tensor) -> tuple[Tensor, ...]:
+    """The gradients that one node passes on, as tensors; nothing is released."""
+    _check_not_consumed(node)
+    return tuple(_Visitor([node], create_graph=True).visit(node, g))
 
 
 def _namespace(x: Any) -> Any:
@@ -145,19 +206,6 @@ def _namespace(x: Any) -> Any:
 
 def _all_finite(gradients: tuple[Any, ...]) -> bool:
     return all(bool(xp.all(xp.isfinite(x))) for x in gradients for xp in (_namespace(x),))
-
-
-def _with_finite_factors(backward: Any, g: Any) -> tuple[Any, ...]:
-    """An elementwise operation's gradients, where a zero cotangent stays zero even if the factor is infinite or NaN.
-
-    The factor is replaced, not the product: the product's derivative with respect to `g` must survive.
-    """
-    xp = _namespace(g)
-    gradients = []
-    for factor in backward(xp.ones_like(g)):
-        bad = xp.logical_and(xp.equal(g, 0), xp.logical_not(xp.isfinite(factor)))
-        gradients.append(xp.multiply(xp.where(bad, xp.zeros_like(factor), factor), g))
-    return tuple(gradients)
 
 
 # -- shapes and dtypes ---------------------------------------------------------------------------
@@ -174,7 +222,10 @@ def _restored_one(g: Any, shape: Any, dtype: Any) -> Any:
         g = xp.sum_to(g, shape)
     raw = g._data if isinstance(g, Tensor) else g
     if raw.dtype != dtype:
-        g = xp.astype(g, dtype)  # drops the imaginary part of a real input's gradient
+        backend: Any = backends.of(raw)
+        if backend.dtype_of(raw).kind == "complex" and backend.dtype_of(backend.xp.zeros((), dtype, raw)).kind == "float":
+            g = xp.real(g)
+        g = xp.astype(g, dtype)
     return g
 
 
@@ -187,7 +238,7 @@ def _as_tensors(node: Node) -> list[Any]:
     operation = recipe.operation
     parents = iter(node.inputs)
     inputs = [next(parents) if tracked else None for tracked in recipe.mask]
-    values = []
+    values: list[Any] = []
     for value, (kind, index) in zip(node.saved, recipe.sources):  # type: ignore[arg-type]
         if kind == "input":
             if operation.variadic:

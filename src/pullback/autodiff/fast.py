@@ -16,24 +16,23 @@ from .. import modes
 from ..tensor.core import Tensor
 from . import apply as general
 from .graph import LIBRARY_FILES, Node, next_sequence_number, record_site
-from .operation import OPERATIONS, Operation
+from .operation import OPERATIONS, Operation, compiled
 from .tables import NUMPY_TABLE
 
 _FINISH = """
             node.seq = next_seq()
             frame = getframe(1)
-            code = frame.f_code
+            node.code = code = frame.f_code
+            node.lasti = frame.f_lasti
             if code.co_filename in LIBRARY_FILES:
                 record_site(node)
-            else:
-                node.code = code
-                node.lasti = frame.f_lasti
             return t
 """
 
 _UNARY = """
-def {name}(x):
-    if type(x) is Tensor and mode() is None:
+def function(x):
+    m = mode()
+    if type(x) is Tensor and (m is None or m is NO_GRAD):
         a = x._data
         if type(a) is ndarray:
             try:
@@ -45,7 +44,7 @@ def {name}(x):
             t = Tensor()
             t._data = out
             p = x._node
-            if p is None:
+            if p is None or m is NO_GRAD:
                 t._node = None
                 return t
             t._node = node = Node()
@@ -58,8 +57,9 @@ def {name}(x):
 """
 
 _BINARY = """
-def {name}(x, y):
-    if mode() is None:
+def function(x, y):
+    m = mode()
+    if m is None or m is NO_GRAD:
         if type(x) is Tensor:
             a = x._data
             p = x._node
@@ -79,13 +79,16 @@ def {name}(x, y):
             ordinary = type(b) is ndarray and (type(x) is float or type(x) is int)
         if ordinary:
             try:
-                out = kernel(a, b)
+                out = {expression}
             except Exception:
                 return {fallback}
             if type(out) is not ndarray:
                 out = asarray(out)
             t = Tensor()
             t._data = out
+            if m is NO_GRAD:
+                t._node = None
+                return t
             if p is not None:
                 t._node = node = Node()
                 if q is not None:
@@ -100,13 +103,19 @@ def {name}(x, y):
                     node.recipe = recipe_x
                     node.inputs = (p,)
                     node.saved = ({saved_x})
-                    node.restore = None if b is y else ((a.shape, a.dtype),)
+                    if b is y or (a.shape == out.shape and a.dtype is out.dtype):
+                        node.restore = None
+                    else:
+                        node.restore = ((a.shape, a.dtype),)
             elif q is not None:
                 t._node = node = Node()
                 node.recipe = recipe_y
                 node.inputs = (q,)
                 node.saved = ({saved_y})
-                node.restore = None if a is x else ((b.shape, b.dtype),)
+                if a is x or (b.shape == out.shape and b.dtype is out.dtype):
+                    node.restore = None
+                else:
+                    node.restore = ((b.shape, b.dtype),)
             else:
                 t._node = None
                 return t
@@ -114,6 +123,8 @@ def {name}(x, y):
     return {fallback}
 """
 
+# Python's operators reach NumPy's loops a little faster than calls of the ufuncs do.
+_OPERATORS = {"add": "a + b", "subtract": "a - b", "multiply": "a * b", "divide": "a / b"}
 _LOCAL_NAMES = {"x": "a", "y": "b", "out": "out"}
 
 
@@ -145,6 +156,7 @@ def function_for(name: str, operator: bool = False) -> Any:
         "asarray": np.asarray,
         "kernel": getattr(NUMPY_TABLE.xp, name),
         "mode": modes.current,
+        "NO_GRAD": modes.NO_GRAD,
         "next_seq": next_sequence_number,
         "getframe": sys._getframe,
         "LIBRARY_FILES": LIBRARY_FILES,
@@ -155,13 +167,16 @@ def function_for(name: str, operator: bool = False) -> Any:
     }
     if operation.inputs == ("x",):
         scope["recipe"] = NUMPY_TABLE.recipe(operation, (True,))
-        source = _UNARY.format(name=name, saved=_saved(scope["recipe"]), finish=_FINISH)
+        source = _UNARY.format(saved=_saved(scope["recipe"]), finish=_FINISH)
     else:
         saved = {}
         for label, mask in (("xy", (True, True)), ("x", (True, False)), ("y", (False, True))):
             scope[f"recipe_{label}"] = recipe = NUMPY_TABLE.recipe(operation, mask)
             saved[f"saved_{label}"] = _saved(recipe)
         fallback = "operate(operation, x, y)" if operator else "general(operation, (x, y))"
-        source = _BINARY.format(name=name, fallback=fallback, finish=_FINISH, **saved)
-    exec(source, scope)  # made of the rules' argument names alone
-    return scope[name]
+        expression = _OPERATORS.get(name, "kernel(a, b)")
+        source = _BINARY.format(expression=expression, fallback=fallback, finish=_FINISH, **saved)
+    exec(compiled(source), scope)  # made of the rules' argument names alone
+    function = scope["function"]
+    function.__name__ = function.__qualname__ = name
+    return function

@@ -19,13 +19,29 @@ next_level = itertools.count(1).__next__
 
 
 class Dual(Tensor):
-    """A tensor with a tangent at one level."""
+    """A tensor with a tangent at one level.
 
-    __slots__ = ("level", "primal", "tangent")
+    It has the layout of a tensor, its parts in the slot that a plain tensor uses for a stray gradient,
+    so that writing a dual into a plain tensor can make that one a dual too.
+    """
 
-    primal: Tensor
-    tangent: Tensor
-    level: int
+    __slots__ = ()
+
+    @property
+    def primal(self) -> Tensor:
+        return self._cell[0]  # type: ignore[index]
+
+    @property
+    def tangent(self) -> Tensor:
+        return self._cell[1]  # type: ignore[index]
+
+    @property
+    def level(self) -> int:
+        return self._cell[2]  # type: ignore[index]
+
+    @property
+    def _carries_derivative(self) -> bool:
+        return True
 
     def _apply(self, operation: Operation, inputs: Any, static: Any) -> Any:
         return apply(operation, inputs, static)
@@ -41,7 +57,7 @@ def dual(primal: Tensor, tangent: Tensor, level: int) -> Dual:
     result = Dual()
     result._data = primal._data
     result._node = primal._node
-    result.primal, result.tangent, result.level = primal, tangent, level
+    result._cell = (primal, tangent, level)  # type: ignore[assignment]
     return result
 
 
@@ -68,7 +84,7 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
     if operation.linear:
         out_tangents = _linear(operation, primals, tangents, static)
     elif operation.elementwise and operation.name in tensor_table().rules and not operation.composite:
-        out_tangents = (_elementwise(operation, primals, tangents, outputs[0]),)
+        out_tangents = (_elementwise(operation, primals, tangents, static, outputs[0]),)
     else:
         out_tangents = _transposed(operation, primals, tangents, static)
     duals = tuple(
@@ -104,7 +120,7 @@ def _linear(operation: Operation, primals: Any, tangents: Any, static: Any) -> t
     return total
 
 
-def _elementwise(operation: Operation, primals: Any, tangents: Any, out: Tensor) -> Tensor:
+def _elementwise(operation: Operation, primals: Any, tangents: Any, static: Any, out: Tensor) -> Tensor:
     """An elementwise operation multiplies by the same factor forward and backward: its rule serves for both."""
     mask = tuple(t is not None for t in tangents)
     total: Any = None
@@ -113,8 +129,10 @@ def _elementwise(operation: Operation, primals: Any, tangents: Any, out: Tensor)
             continue
         only = tuple(j == i for j in range(len(mask)))
         recipe = tensor_table().recipe(operation, only)
-        saved = recipe.gather(primals, (), (out,), ())
-        (part,) = recipe.backward(_like(tangent, out), *saved)
+        saved = recipe.gather(primals, static, (out,), ())
+        if tangent.shape != out.shape:
+            tangent = TENSORS.broadcast_to(tangent, out.shape)
+        (part,) = recipe.backward(tangent, *saved)
         total = part if total is None else total + part
     return total
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import Any, Iterable, Iterator
 
 from .. import backends
@@ -9,7 +11,8 @@ from ..errors import DtypeError, GradientError, ShapeError
 from ..tensor.core import Tensor, make
 from . import guard
 from .engine import walk
-from .graph import Leaf, Node
+from .graph import Node
+from .tables import TENSORS
 
 
 class Gradients:
@@ -24,11 +27,10 @@ class Gradients:
     True
     """
 
-    __slots__ = ("_by_node", "_tensors")
+    __slots__ = ("_by_node",)
 
     def __init__(self) -> None:
         self._by_node: dict[Node, Tensor] = {}
-        self._tensors: dict[Node, Tensor] = {}  # the tensors asked for by the caller, for iteration
 
     @staticmethod
     def _key(tensor: Tensor) -> Node:
@@ -69,6 +71,89 @@ class Gradients:
     def __repr__(self) -> str:
         return f"Gradients({len(self)} tensors)"
 
+    # -- all of them together ----------------------------------------------------------------------
+
+    def global_norm(self) -> Tensor:
+        """The L2 norm of all gradients together, as a 0-d tensor; right for very large and very small values."""
+        return _global_norm([g.detach() for g in self])
+
+    def clip_global_norm(self, max_norm: float) -> Tensor:
+        """Scale all gradients so that their joint L2 norm is at most `max_norm`; return the norm before.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward((w * w).sum() / 2)
+        >>> grads.clip_global_norm(1.0)
+        tensor(5.)
+        >>> grads[w]
+        tensor([0.6, 0.8])
+        """
+        if not max_norm > 0:
+            raise ValueError(f"clip_global_norm: max_norm must be positive, got {max_norm!r}.")
+        norm = self.global_norm()
+        if len(self):
+            xp = TENSORS
+            scale = xp.minimum(max_norm / xp.maximum(norm, max_norm), 1.0)
+            self._write(lambda g: g * xp.astype(scale, g._data.dtype))
+        return norm
+
+    def clip_value(self, limit: float) -> None:
+        """Clip every element of every gradient to [-limit, limit]."""
+        if not limit > 0:
+            raise ValueError(f"clip_value: the limit must be positive, got {limit!r}.")
+        self._write(lambda g: TENSORS.maximum(TENSORS.minimum(g, float(limit)), -float(limit)))
+
+    def scale(self, factor: float) -> None:
+        """Multiply every gradient by a finite number."""
+        if not math.isfinite(factor):
+            raise ValueError(f"scale: the factor must be finite, got {factor!r}.")
+        for g in self:
+            g *= float(factor)
+
+    def zero(self) -> None:
+        """Set every gradient to zero, keeping the memory."""
+        for g in self:
+            g[...] = 0.0
+
+    def add(self, other: Gradients) -> None:
+        """Add another container's gradients, entry by entry; entries that are only there are taken over."""
+        for node, g in other._by_node.items():
+            mine = self._by_node.get(node)
+            if mine is not None and (mine.shape != g.shape or mine.dtype != g.dtype):
+                raise ShapeError(f"add: gradients of shapes {mine.shape} and {g.shape} for the same tensor.")
+        for node, g in other._by_node.items():
+            if node in self._by_node:
+                self._by_node[node] += g
+            else:
+                self._by_node[node] = g.clone()
+
+    def _write(self, change: Any) -> None:
+        for g in self:
+            g[...] = change(g)
+
+
+def _global_norm(gradients: list[Tensor]) -> Tensor:
+    """The joint norm, scaled by the largest magnitude so that squares neither overflow nor vanish."""
+    if not gradients:
+        from ..functions.creation import asarray
+
+        return asarray(0.0)
+    xp = TENSORS
+    sizeable = [g for g in gradients if g.size]
+    largest: Any = 0.0
+    for g in sizeable:
+        magnitude = xp.max(xp.abs(g))
+        largest = magnitude if isinstance(largest, float) else xp.maximum(largest, magnitude)
+    if isinstance(largest, float):
+        return xp.zeros((), gradients[0]._data.dtype, gradients[0])
+    divisor = xp.where(xp.logical_and(xp.greater(largest, 0.0), xp.isfinite(largest)), largest, xp.ones_like(largest))
+    total: Any = None
+    for g in sizeable:
+        scaled = xp.abs(g) / divisor
+        part = xp.sum(scaled * scaled)
+        total = part if total is None else total + part
+    return divisor * xp.sqrt(total)
+
 
 def backward(
     loss: Tensor,
@@ -83,12 +168,13 @@ def backward(
     With `create_graph` the gradients can be differentiated in turn.
     """
     node, seed = starting_point(loss, gradient, create_graph)
-    guard.check_root(loss)
+    guarded = guard.check_root(loss, node)
     targets = None
     if wrt is not None:
         wanted = (wrt,) if isinstance(wrt, Tensor) else tuple(wrt)
         targets = frozenset(Gradients._key(t) for t in wanted)
-    cotangents = walk([(node, seed)], targets, retain_graph, create_graph)
+    cotangents = walk([(node, seed)], targets, retain_graph, create_graph, guarded)
+    del seed
     grads = Gradients()
     if create_graph:
         for key, g in cotangents.items():
@@ -96,7 +182,6 @@ def backward(
     else:
         for key in list(cotangents):
             grads._by_node[key] = owned(cotangents.pop(key))
-        guard.check_gradients(grads._by_node)
     return grads
 
 
@@ -113,15 +198,16 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
                 f"backward: the tensor has shape {loss.shape}, not one element. "
                 "Reduce it to a scalar, for example with `.sum()`, or pass `gradient=` of that shape."
             )
-        seed: Any = make(loss._backend.xp.ones_like(loss._data), None)
-    else:
-        from ..functions.creation import asarray
+        if create_graph:
+            return loss._node, TENSORS.ones_like(loss)
+        return loss._node, loss._backend.xp.ones_like(loss._data)
+    from ..functions.creation import asarray
 
-        seed = asarray(gradient, device=loss.device)
-        if seed.shape != loss.shape:
-            raise ShapeError(f"backward: gradient has shape {seed.shape}, tensor has shape {loss.shape}.")
-        if seed.dtype != loss.dtype:
-            raise DtypeError(f"backward: gradient is {seed.dtype.name}, tensor is {loss.dtype.name}.")
+    seed = asarray(gradient, device=loss.device)
+    if seed.shape != loss.shape:
+        raise ShapeError(f"backward: gradient has shape {seed.shape}, tensor has shape {loss.shape}.")
+    if seed.dtype != loss.dtype:
+        raise DtypeError(f"backward: gradient is {seed.dtype.name}, tensor is {loss.dtype.name}.")
     seed = _conj(seed)
     return loss._node, seed if create_graph else seed._data
 
@@ -130,8 +216,6 @@ def _conj(tensor: Tensor) -> Tensor:
     """Rules are plain transposes; a gradient is the conjugate of that, so that descending along it descends."""
     if tensor.dtype.kind != "complex":
         return tensor
-    from .tables import TENSORS
-
     return TENSORS.conj(tensor)
 
 
@@ -148,16 +232,19 @@ def owned(raw: Any) -> Tensor:
 def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
     """Add the gradients of `loss` into the cells of its variables: all of them, or on an error none."""
     node, seed = starting_point(loss, gradient, False)
-    guard.check_root(loss)
-    cotangents = walk([(node, seed)], None, retain_graph)
+    guarded = guard.check_root(loss, node)
+    cotangents = walk([(node, seed)], None, retain_graph, False, guarded)
     del seed
     grads: dict[Any, Tensor] = {}
     for leaf in list(cotangents):
         grads[leaf] = owned(cotangents.pop(leaf))
-    guard.check_gradients(grads)
-    for leaf, grad in grads.items():
-        cell = leaf.cell
-        if cell.value is None:
-            cell.value = grad
-        else:
-            cell.value += grad
+    with _adding:
+        for leaf, grad in grads.items():
+            cell = leaf.cell
+            if cell.value is None:
+                cell.value = grad
+            else:
+                cell.value += grad
+
+
+_adding = threading.Lock()  # threads may share variables; only the last step of a walk writes to them

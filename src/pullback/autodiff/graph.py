@@ -68,7 +68,7 @@ def _library_files() -> frozenset[str]:
     root = os.path.dirname(os.path.dirname(__file__))
     return frozenset(
         os.path.join(folder, file) for folder, _, files in os.walk(root) for file in files if file.endswith(".py")
-    )
+    ) | {"<pullback>"}  # the templates in `fast`
 
 
 LIBRARY_FILES = _library_files()

@@ -1,13 +1,187 @@
-"""The numerics guard: NaN and infinity in results and gradients are errors that name their origin."""
+"""The numerics guard: a NaN or an infinity in a loss or in a gradient is an error that names its origin.
+
+`backward` looks at the root's value first, then at the gradients it made: a square sum, and an exact look
+only if that alarms. To name the operation where it began, a guarded walk keeps what it passes for a window
+of `WINDOW_BYTES` and computes it again, node by node, on alarm.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import cmath
+import warnings
+from contextvars import ContextVar
+from math import isfinite
+from typing import Any, Callable, Iterable
+
+import numpy as np
+
+from .. import backends, modes
+from ..errors import NumericalInstabilityError
+from .graph import Node
+from .provenance import born_forward, describe_backward, describe_outputs
+
+WINDOW_BYTES = 32 * 2**20
+_ndarray = np.ndarray
+_MODES = ("raise", "warn", "trace", "off")
+_guard_mode: ContextVar[str] = ContextVar("pullback_guard", default="raise")
 
 
-def check_root(loss: Any) -> None:
-    return None
+class guard:
+    """What to do about NaN and infinity, inside a `with` block.
+
+    "raise" (the default) and "warn" look at losses and gradients in `backward`; "trace" looks at the result of
+    every operation as well, as it runs; "off" looks at nothing.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([0.0], requires_grad=True)
+    >>> with pb.guard("off"):
+    ...     (1 / w).sum().backward()
+    >>> w.grad
+    tensor([-inf])
+    """
+
+    def __init__(self, mode: str) -> None:
+        if mode not in _MODES:
+            raise ValueError(f"guard: unknown mode {mode!r}; use one of {', '.join(map(repr, _MODES))}.")
+        self.mode = mode
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> None:
+        tracing = modes.enter(check_every_operation=self.mode == "trace")
+        self._tokens.append((_guard_mode.set(self.mode), tracing))
+
+    def __exit__(self, *exc: Any) -> None:
+        token, tracing = self._tokens.pop()
+        _guard_mode.reset(token)
+        modes.leave(tracing)
 
 
-def check_gradients(grads: Any) -> None:
-    return None
+def report(message: str) -> None:
+    """Raise, or warn, as the mode says."""
+    if _guard_mode.get() == "warn":
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    else:
+        raise NumericalInstabilityError(message)
+
+
+def all_finite(cotangents: Iterable[Any]) -> bool:
+    """Whether every element of every array is finite.
+
+    NumPy arrays are looked at through a dot product, the small ones all through one, and element by
+    element only if that overflows.
+    """
+    small = []
+    for g in cotangents:
+        if type(g) is _ndarray:
+            if g.size <= 1024 and g.dtype.kind == "f":
+                small.append(g)
+            elif not _finite_array(g.ravel("K")):
+                return False
+        elif isinstance(g, tuple):
+            if not all_finite([part for part in g if part is not None]):
+                return False
+        else:
+            raw = getattr(g, "_data", g)
+            xp = backends.of(raw).xp  # type: ignore[union-attr]
+            if not bool(xp.all(xp.isfinite(raw))):
+                return False
+    return not small or _finite_array(np.concatenate(small, None))
+
+
+def _finite_array(flat: Any) -> bool:
+    """Whether a one-dimensional NumPy array is finite."""
+    square_sum = flat.dot(flat)
+    if isfinite(square_sum) if flat.dtype.kind == "f" else cmath.isfinite(square_sum):
+        return True
+    return bool(np.isfinite(flat).all())
+
+
+def is_finite(raw: Any) -> bool:
+    return all_finite((raw,))
+
+
+def check_root(loss: Any, node: Node) -> bool:
+    """Look at the value that a walk starts from; whether the walk is to be guarded."""
+    if _guard_mode.get() == "off":
+        return False
+    raw = loss._data
+    if not (cmath.isfinite(raw.item()) if type(raw) is _ndarray and raw.size == 1 else is_finite(raw)):
+        report(born_forward(node, loss._data, is_finite))
+    return True
+
+
+def check_outputs(operation: Any, inputs: Any, outputs: Any) -> None:
+    """In "trace" mode: look at an operation's results as it runs."""
+    if any(_is_floating(out) and not is_finite(out) for out in outputs):
+        report(describe_outputs(operation, inputs, outputs))
+
+
+def _is_floating(raw: Any) -> bool:
+    return backends.of(raw).dtype_of(raw).kind in ("float", "complex")  # type: ignore[union-attr]
+
+
+def bytes_kept(node: Node) -> int:
+    """The bytes of the arrays that a node keeps."""
+    held = 0
+    saved: Any = node.saved
+    for i in node.recipe.kept_arrays:
+        held += getattr(saved[i], "nbytes", 0)
+    return held
+
+
+class Window:
+    """The stretch of a walk that can still be computed again: from `order[start]`, where `cotangents` were known."""
+
+    __slots__ = ("order", "visit", "release", "start", "cotangents")
+
+    def __init__(
+        self, order: list[Node], seeds: dict[Node, Any], visit: Callable[[Node, Any], Any], release: bool
+    ) -> None:
+        self.order = order
+        self.visit = visit
+        self.release = release
+        self.start = 0
+        self.cotangents = seeds
+
+    def close(self, last: Node, cotangents: dict[Node, Any]) -> None:
+        """Check what the walk has come to, release the window, begin the next one."""
+        self.check(cotangents)
+        stop = self.order.index(last, self.start) + 1
+        self._release(stop)
+        self.start = stop
+        self.cotangents = dict(cotangents)
+
+    def end(self, cotangents: dict[Node, Any]) -> None:
+        """Check the result of the walk and release the rest."""
+        self.check(cotangents)
+        self._release(len(self.order))
+
+    def _release(self, stop: int) -> None:
+        if self.release:
+            for node in self.order[self.start : stop]:
+                node.saved = None
+
+    def check(self, cotangents: dict[Node, Any]) -> None:
+        """Raise (or warn) if a cotangent is not finite, naming where that began."""
+        if all_finite(cotangents.values()):
+            return
+        try:
+            report(self._find())
+        except NumericalInstabilityError:
+            self._release(len(self.order))
+            raise
+
+    def _find(self) -> str:
+        """Walk the window again, looking at everything, up to the first bad value."""
+        cotangents = dict(self.cotangents)
+        for node in self.order[self.start :]:
+            g = cotangents.pop(node, None)
+            if g is None:
+                continue
+            if not is_finite(g):
+                return describe_backward(node, None, "the sum of its cotangents")
+            for parent, gradient in zip(node.inputs, self.visit(node, g)):
+                if not is_finite(gradient):
+                    return describe_backward(node, gradient, None)
+                cotangents[parent] = cotangents[parent] + gradient if parent in cotangents else gradient
+        return "a gradient is not finite: the sum of contributions to a variable overflows."

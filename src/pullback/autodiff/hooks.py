@@ -11,8 +11,9 @@ hooks: weakref.WeakKeyDictionary[Node, list[Callable[[Any], Any]]] = weakref.Wea
 
 
 def hooks_of(nodes: list[Node]) -> dict[Node, list[Callable[[Any], Any]]]:
-    """The hooks on any of `nodes`."""
-    return {node: list(hooks[node]) for node in nodes if node in hooks}
+    """The hooks on any of `nodes` and their inputs."""
+    inputs = (parent for node in nodes for parent in node.inputs)
+    return {node: list(hooks[node]) for node in (*nodes, *inputs) if node in hooks}
 
 
 class HookHandle:

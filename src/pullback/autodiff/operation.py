@@ -21,7 +21,10 @@ serves raw arrays of every backend, tensors (for higher orders) and traced progr
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Callable, Iterable
+
+from ..errors import GradientError
 
 Rule = Callable[..., Any]
 RulesModule = Callable[[Any, "Table"], None]
@@ -34,7 +37,7 @@ class Operation:
     """What is known of an operation apart from its kernels and its rules."""
 
     __slots__ = (
-        "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs", "differentiable",
+        "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs", "has_several_outputs", "is_simple", "differentiable",
         "elementwise", "linear", "composite", "masking", "singular", "cheap",
     )  # fmt: skip
 
@@ -62,6 +65,8 @@ class Operation:
         self.residuals = tuple(residuals.split())
         self.outputs = tuple(outputs.lstrip("*").split())
         self.many_outputs = outputs.startswith("*")
+        self.has_several_outputs = self.many_outputs or len(self.outputs) > 1
+        self.is_simple = not (self.has_several_outputs or self.residuals)  # its kernel returns its one output
         self.differentiable = frozenset(differentiable)
         self.elementwise = elementwise  # broadcasts; its tangent is the rule applied to the inputs' tangents
         self.linear = tuple(linear.split())  # inputs it is linear in, each by itself ("*" for all of them jointly)
@@ -72,6 +77,21 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<operation {self.name}({', '.join(self.inputs + self.static)})>"
+
+    def kernel_for(self, backend: Any) -> Callable[..., Any]:
+        return getattr(backend.xp, self.name)
+
+    def recipe_for(self, table: Table, mask: tuple[bool, ...]) -> Recipe:
+        return table.recipe(self, mask)
+
+    def check_differentiable(self, mask: tuple[bool, ...]) -> None:
+        """Refuse to drop a gradient: every tracked input needs a rule."""
+        for name, tracked in zip(self.inputs * len(mask) if self.variadic else self.inputs, mask):
+            if tracked and name not in self.differentiable:
+                raise GradientError(
+                    f"`{self.name}` has no gradient with respect to `{name}`. "
+                    f"Pass `{name}.detach()` if it is meant to be a constant there."
+                )
 
     def source_of(self, name: str) -> tuple[str, int]:
         """Where the value for a rule's argument comes from: (kind, index)."""
@@ -134,8 +154,15 @@ class Table:
         key = (operation.name, mask)
         found = self.recipes.get(key)
         if found is None:
+            operation.check_differentiable(mask)
             found = self.recipes[key] = Recipe(operation, self.rules[operation.name], mask)
         return found
+
+
+@lru_cache(maxsize=None)
+def compiled(source: str) -> Any:
+    """The code of a template; many operations share one, and compiling is what takes time at import."""
+    return compile(source, "<pullback>", "exec")
 
 
 def argument_names(rule: Rule) -> tuple[str, ...]:
@@ -147,7 +174,7 @@ def argument_names(rule: Rule) -> tuple[str, ...]:
 class Recipe:
     """How an operation is walked when a given subset of its inputs is tracked."""
 
-    __slots__ = ("operation", "mask", "names", "sources", "backward", "on_tensors")
+    __slots__ = ("operation", "mask", "names", "sources", "backward", "gather", "on_tensors", "masking", "keeps_more", "kept_arrays")
 
     def __init__(self, operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> None:
         self.operation = operation
@@ -155,6 +182,7 @@ class Recipe:
         self.backward, self.names = _backward_function(operation, rules, mask)
         self.sources = tuple(operation.source_of(name) for name in self.names)
         self.on_tensors = False  # whether `backward` may be called with tensors as it is
+        self._set_marks()
 
     @classmethod
     def of_function(cls, operation: Operation, mask: tuple[bool, ...], names: tuple[str, ...], backward: Rule) -> Recipe:
@@ -166,30 +194,17 @@ class Recipe:
         recipe.sources = tuple(operation.source_of(name) for name in names)
         recipe.backward = backward
         recipe.on_tensors = True
+        recipe._set_marks()
         return recipe
 
-    def gather(self, inputs: tuple[Any, ...], static: tuple[Any, ...], outputs: Any, residuals: Any) -> tuple[Any, ...]:
-        """The values to keep for the rule, in the order of `names`."""
-        return tuple(self._value(kind, index, inputs, static, outputs, residuals) for kind, index in self.sources)
-
-    def _value(self, kind: str, index: int, inputs: Any, static: Any, outputs: Any, residuals: Any) -> Any:
-        if kind == "input":
-            return inputs if self.operation.variadic else inputs[index]
-        if kind == "static":
-            return static[index]
-        if kind == "output":
-            return outputs if self.operation.many_outputs else outputs[index]
-        if kind == "residual":
-            return residuals[index]
-        if kind == "needs":
-            return self.mask
-        if self.operation.variadic:
-            return tuple(getattr(x, kind, ()) for x in inputs)
-        x = inputs[index]
-        if kind == "shape":
-            return getattr(x, "shape", ()) if x is not None else None
-        return getattr(x, "dtype", None)
-
+    def _set_marks(self) -> None:
+        """What the walk asks of every node, at hand."""
+        self.masking = self.operation.masking
+        self.keeps_more = not self.operation.elementwise  # than a few arrays of the size of its cotangent
+        self.kept_arrays = tuple(
+            i for i, (kind, _) in enumerate(self.sources) if kind in ("input", "output", "residual")
+        )
+        self.gather = _gather_function(self)
 
 def _backward_function(operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> tuple[Rule, tuple[str, ...]]:
     """Compile `backward(g, *saved)`, which gives the tracked inputs' gradients, and the names of what it needs saved.
@@ -211,7 +226,7 @@ def _backward_function(operation: Operation, rules: dict[str, Rule], mask: tuple
     names = tuple(dict.fromkeys(name for rule in called for name in argument_names(rule)))
     names += tuple(name for name in _portable_form_needs(operation) if name not in names)
     scope: dict[str, Any] = {f"rule{i}": rule for i, rule in enumerate(called)}
-    exec(f"def backward({', '.join(('g', *names))}):\n    {body}", scope)  # made of argument names alone
+    exec(compiled(f"def backward({', '.join(('g', *names))}):\n    {body}"), scope)  # made of argument names alone
     return scope["backward"], names
 
 
@@ -220,3 +235,25 @@ def _portable_form_needs(operation: Operation) -> tuple[str, ...]:
     if not operation.composite:
         return ()
     return tuple(f"{x}_{meta}" for x in operation.inputs for meta in ("shape", "dtype")) + operation.static
+
+
+def _gather_function(recipe: Recipe) -> Callable[..., tuple[Any, ...]]:
+    """Compile `gather(inputs, static, outputs, residuals)`, which gives the values to keep, in the order of `names`."""
+    operation = recipe.operation
+    parts = []
+    for kind, index in recipe.sources:
+        if kind in ("shape", "dtype"):
+            absent = "()" if kind == "shape" else "None"
+            if operation.variadic:
+                parts.append(f"tuple([getattr(x, {kind!r}, {absent}) for x in inputs])")
+            else:
+                parts.append(f"None if inputs[{index}] is None else getattr(inputs[{index}], {kind!r}, {absent})")
+        elif kind == "needs":
+            parts.append("mask")
+        elif (kind == "input" and operation.variadic) or (kind == "output" and operation.many_outputs):
+            parts.append(f"{kind}s")
+        else:
+            parts.append(f"static[{index}]" if kind == "static" else f"{kind}s[{index}]")
+    scope = {"mask": recipe.mask}
+    source = f"lambda inputs, static, outputs, residuals: ({''.join(part + ', ' for part in parts)})"
+    return eval(source, scope)  # made of the kinds above alone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import backends
+from ..backends import portable
 from .operation import OPERATIONS, Table
 from .rules import MODULES
 
@@ -25,14 +26,30 @@ class TensorNamespace:
 
     def __getattr__(self, name: str) -> Any:
         operation = OPERATIONS.get(name)
-        if operation is None:
-            from ..backends import portable
-
-            function = portable.bind(name, self)
-        else:
+        if operation is not None:
             function = _on_tensors(operation)
+        elif name in _CREATION:
+            function = _creating(name)
+        else:
+            function = portable.bind(name, self)
         self.__dict__[name] = function
         return function
+
+
+_CREATION = ("zeros", "full", "arange", "zeros_like", "ones_like")
+
+
+def _creating(name: str) -> Any:
+    """A kernel that makes an array like its last argument, for tensors: the result is untracked."""
+    from ..tensor.core import make
+
+    def function(*args: Any) -> Any:
+        like = args[-1]._data
+        backend: Any = backends.of(like)
+        return make(backend.from_scalar(getattr(backend.xp, name)(*args[:-1], like)), None)
+
+    function.__name__ = name
+    return function
 
 
 def _on_tensors(operation: Any) -> Any:

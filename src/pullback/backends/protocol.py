@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import DType
+from ..errors import DeviceError
 
 
 class Kernels:
@@ -40,6 +41,15 @@ class Backend:
         """The names of the devices that are there, for example ("numpy",)."""
         raise NotImplementedError
 
+    def full_device_name(self, device: str) -> str:
+        """The full name of a device given as "torch" or "torch:cuda"; DeviceError if there is no such device."""
+        known = self.devices()
+        if device == self.name and known:
+            return known[0]
+        if device in known:
+            return device
+        raise DeviceError(f"unknown device {device!r}; {self.name} has {', '.join(map(repr, known)) or 'none'}.")
+
     def device_of(self, raw: Any) -> str:
         raise NotImplementedError
 
@@ -54,8 +64,17 @@ class Backend:
         """A raw array of a Python number, a nested list, a NumPy array or a raw array of this backend."""
         raise NotImplementedError
 
+    def adopt(self, raw: Any, source: Backend, device: str, copy: bool | None) -> Any:
+        """A raw array on `device` of an array of another backend, `source`."""
+        return self.asarray(source.to_numpy(raw), source.dtype_of(raw), device, copy)
+
     def to_numpy(self, raw: Any) -> Any:
+        """The values as a NumPy array, which may share memory with `raw` and must not be written."""
         raise NotImplementedError
+
+    def is_floating(self, raw: Any) -> bool:
+        """Whether an array can have a gradient: real or complex floating point."""
+        return self.dtype_of(raw).kind in ("float", "complex")
 
     def from_scalar(self, value: Any) -> Any:
         """Make an array of what a kernel returned: some libraries return scalars instead of 0-d arrays."""
@@ -76,6 +95,13 @@ class Backend:
     def read_only(self, raw: Any) -> Any:
         """A view that cannot be written, where the library has such views."""
         return raw
+
+    def exported(self, raw: Any) -> Any:
+        """The array to hand out through DLPack."""
+        return raw
+
+    #: The class of this backend's tensors where it is not `Tensor` itself; it has `of_raw(array)`.
+    tensor_class: Any = None
 
     #: Whether arrays can be written in place at all (not so in JAX).
     writable = True

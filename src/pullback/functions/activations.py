@@ -1,5 +1,172 @@
-"""Activation functions."""
+"""Activation functions, and softmax with its relatives, with the names of PyTorch's functional interface."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import Any, Sequence
+
+from ..autodiff import fast
+from ..autodiff.apply import apply
+from ..autodiff.operation import OPERATIONS
+from ..errors import DtypeError, ShapeError
+from ..tensor.core import Tensor
+from .creation import asarray
+
+__all__ = [
+    "elu", "gelu", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "silu", "softmax",
+    "softplus",
+]  # fmt: skip
+
+Axis = int | Sequence[int]
+
+
+def _unary(name: str, text: str) -> Any:
+    function = fast.function_for(name)
+    function.__doc__ = text
+    function.__module__ = __name__
+    function.__annotations__ = {"x": Any, "return": Tensor}
+    return function
+
+
+relu = _unary(
+    "relu",
+    """max(x, 0); its gradient at 0 is 0.
+
+    >>> import pullback as pb
+    >>> pb.relu(pb.tensor([-1.0, 0.0, 2.0]))
+    tensor([0., 0., 2.])
+    """,
+)
+sigmoid = _unary(
+    "sigmoid",
+    """1 / (1 + exp(-x)), for any x without overflow.
+
+    >>> import pullback as pb
+    >>> pb.sigmoid(pb.tensor([-1000.0, 0.0, 1000.0]))
+    tensor([0. , 0.5, 1. ])
+    """,
+)
+log_sigmoid = _unary(
+    "log_sigmoid",
+    """log(sigmoid(x)), also where sigmoid(x) is too small to be represented.
+
+    >>> import pullback as pb
+    >>> pb.log_sigmoid(pb.tensor([-1000.0, 1000.0]))
+    tensor([-1000.,    -0.])
+    """,
+)
+silu = _unary(
+    "silu",
+    """x sigmoid(x), also called swish.
+
+    >>> import pullback as pb
+    >>> pb.silu(pb.tensor([0.0, 20.0]))
+    tensor([ 0., 20.])
+    """,
+)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
+    """x where it is positive, `negative_slope` times x elsewhere.
+
+    >>> import pullback as pb
+    >>> pb.leaky_relu(pb.tensor([-2.0, 3.0]), 0.5)
+    tensor([-1.,  3.])
+    """
+    return apply(OPERATIONS["leaky_relu"], (x,), (float(negative_slope),))
+
+
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
+    """x where it is positive, alpha (exp(x) - 1) elsewhere.
+
+    >>> import pullback as pb
+    >>> pb.elu(pb.tensor([-1000.0, 3.0]), alpha=0.5)
+    tensor([-0.5,  3. ])
+    """
+    return apply(OPERATIONS["elu"], (x,), (float(alpha),))
+
+
+def gelu(x: Any, approximate: str = "none") -> Tensor:
+    """x times the normal distribution function of x; `approximate="tanh"` is the usual approximation of it.
+
+    >>> import pullback as pb
+    >>> pb.gelu(pb.tensor([-10.0, 0.0, 10.0])).tolist()[1:]
+    [0.0, 10.0]
+    """
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}.')
+    return apply(OPERATIONS["gelu"], (x,), (approximate,))
+
+
+def softplus(x: Any, beta: float = 1.0) -> Tensor:
+    """log(1 + exp(beta x)) / beta, exact for any x: there is no threshold beyond which it is replaced.
+
+    >>> import pullback as pb
+    >>> pb.softplus(pb.tensor([-1000.0, 1000.0]))
+    tensor([   0., 1000.])
+    """
+    if not beta > 0:
+        raise ValueError(f"softplus: beta must be positive, got {beta!r}.")
+    return apply(OPERATIONS["softplus"], (x,), (float(beta),))
+
+
+def _real(name: str, x: Any) -> Tensor:
+    """`x` as a tensor of real numbers."""
+    x = asarray(x)
+    if x.dtype.kind == "complex":
+        raise DtypeError(f"{name}: expected real numbers, got {x.dtype.name}. Pass the real and imaginary parts.")
+    return x
+
+
+def _axes(name: str, x: Tensor, axis: Any) -> tuple[int, ...]:
+    """`axis` as a tuple of different negative integers; None means every axis."""
+    ndim = x.ndim
+    if axis is None:
+        return tuple(range(-ndim, 0))
+    axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
+    canonical = []
+    for a in axes:
+        a = a.__index__()
+        if not -ndim <= a < ndim:
+            raise ShapeError(f"{name}: axis {a} is out of range for an array of shape {x.shape}.")
+        canonical.append(a - ndim if a >= 0 else a)
+    if len(set(canonical)) < len(canonical):
+        raise ShapeError(f"{name}: axis {axis} names an axis twice for an array of shape {x.shape}.")
+    return tuple(canonical)
+
+
+def softmax(x: Any, axis: Axis = -1) -> Tensor:
+    """exp(x) divided by its sum over `axis`, without overflow.
+
+    A row of -inf alone has no softmax: it gives NaN. float16 and bfloat16 are summed in float32.
+
+    >>> import pullback as pb
+    >>> pb.softmax(pb.tensor([[1000.0, 1000.0], [0.0, -1000.0]]), axis=1)
+    tensor([[0.5, 0.5],
+            [1. , 0. ]])
+    """
+    x = _real("softmax", x)
+    return apply(OPERATIONS["softmax"], (x,), (_axes("softmax", x, axis),))
+
+
+def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
+    """log(softmax(x)), also where softmax(x) is too small to be represented.
+
+    >>> import pullback as pb
+    >>> pb.log_softmax(pb.tensor([0.0, -1000.0]))
+    tensor([    0., -1000.])
+    """
+    x = _real("log_softmax", x)
+    return apply(OPERATIONS["log_softmax"], (x,), (_axes("log_softmax", x, axis),))
+
+
+def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
+    """log(sum(exp(x))) over `axis` (all axes without one), without overflow.
+
+    Of -inf alone, or of nothing, it is -inf, with a gradient of zero.
+
+    >>> import pullback as pb
+    >>> pb.logsumexp(pb.tensor([[1000.0, -1000.0], [-float("inf"), -float("inf")]]), axis=1)
+    tensor([1000.,  -inf])
+    """
+    x = _real("logsumexp", x)
+    return apply(OPERATIONS["logsumexp"], (x,), (_axes("logsumexp", x, axis), bool(keepdims)))

@@ -2,4 +2,229 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from operator import index as as_index
+from typing import Any, Sequence
+
+from ..autodiff.apply import apply, as_operand
+from ..autodiff.operation import OPERATIONS
+from ..autodiff.tables import TENSORS
+from ..dtypes import get as get_dtype
+from ..errors import DtypeError, ShapeError
+from ..tensor.core import Tensor
+from .axes import as_tensor, negative_axes, negative_axis
+from .subscripts import einsum
+
+__all__ = [
+    "diagonal", "dot", "einsum", "inner", "kron", "linear", "matmul", "matrix_transpose", "outer", "tensordot",
+    "trace", "vdot", "vecdot",
+]  # fmt: skip
+
+_MATMUL = OPERATIONS["matmul"]
+
+
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """The matrix product of matrices, vectors and broadcast stacks of matrices, as the operator @.
+
+    >>> import pullback as pb
+    >>> pb.matmul(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
+    tensor([3, 7])
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    a, b = x._data.shape, y._data.shape
+    if not a or not b or a[-1] != b[-2 if len(b) > 1 else -1]:
+        raise ShapeError(
+            f"matmul: shapes {tuple(a)} and {tuple(b)} do not fit: the last axis of the first must be as long as the "
+            f"{'last but one' if len(b) > 1 else 'only'} axis of the second, and neither may have no axes at all."
+        )
+    return apply(_MATMUL, (x, y))
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Any:
+    try:
+        return matmul(self, as_operand(other, _MATMUL))
+    except DtypeError:
+        if isinstance(other, Tensor):
+            raise
+        return NotImplemented
+
+
+def _reflected_matmul_operator(self: Tensor, other: Any) -> Any:
+    try:
+        return matmul(as_operand(other, _MATMUL), self)
+    except DtypeError:
+        return NotImplemented
+
+
+Tensor.__matmul__ = _matmul_operator  # type: ignore[attr-defined]
+Tensor.__rmatmul__ = _reflected_matmul_operator  # type: ignore[attr-defined]
+
+
+def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
+    """x @ weight.T + bias in one operation. `weight` has shape (outputs, inputs), `bias` (outputs,) or None.
+
+    >>> import pullback as pb
+    >>> pb.linear(pb.asarray([1.0, 2.0]), pb.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), pb.asarray([0.0, 0.0, 1.0]))
+    tensor([1., 2., 4.])
+    """
+    x, weight = as_tensor(x), as_tensor(weight)
+    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(
+            f"linear: x has shape {x.shape} and weight {weight.shape}; expected (..., inputs) and (outputs, inputs)."
+        )
+    if bias is not None:
+        bias = as_tensor(bias)
+        if bias.shape != weight.shape[:1]:
+            raise ShapeError(f"linear: bias has shape {bias.shape}; expected {weight.shape[:1]}, one per output.")
+    return apply(OPERATIONS["linear"], (x, weight, bias))
+
+
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The last two axes exchanged.
+
+    >>> import pullback as pb
+    >>> pb.matrix_transpose(pb.asarray([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    return apply(OPERATIONS["matrix_transpose"], (_matrices("matrix_transpose", x),))
+
+
+def _matrices(name: str, x: Any) -> Tensor:
+    x = as_tensor(x)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: expected a matrix or a stack of matrices, got shape {x.shape}.")
+    return x
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The sum of conj(x1) * x2 along an axis; the other axes are broadcast.
+
+    >>> import pullback as pb
+    >>> pb.vecdot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
+    tensor([3, 7])
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    position = negative_axis("vecdot", axis, min(x.ndim, y.ndim) if axis < 0 else max(x.ndim, y.ndim))
+    if x.shape[position] != y.shape[position]:
+        raise ShapeError(f"vecdot: axis {axis} has different sizes in shapes {x.shape} and {y.shape}.")
+    return apply(OPERATIONS["vecdot"], (x, y), (position,))
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+    """The product of all elements of `x1` and `x2`, summed over pairs of axes.
+
+    `axes` is a number (the last ones of `x1` with the first ones of `x2`), or a list of axes for each of the two.
+
+    >>> import pullback as pb
+    >>> pb.tensordot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 10]), axes=([0], [0]))
+    tensor([31, 42])
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    left: Any
+    right: Any
+    if isinstance(axes, (tuple, list)):
+        left, right = (tuple(a) if isinstance(a, (tuple, list)) else (a,) for a in axes)
+    else:
+        count = as_index(axes)
+        if not 0 <= count <= min(x.ndim, y.ndim):
+            raise ShapeError(f"tensordot: {count} axes cannot be summed over in shapes {x.shape} and {y.shape}.")
+        left, right = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
+    left, right = negative_axes("tensordot", left, x.ndim), negative_axes("tensordot", right, y.ndim)
+    if [x.shape[a] for a in left] != [y.shape[a] for a in right]:
+        raise ShapeError(f"tensordot: axes {left} of shape {x.shape} do not fit axes {right} of shape {y.shape}.")
+    return apply(OPERATIONS["tensordot"], (x, y), ((left, right),))
+
+
+def outer(x1: Any, x2: Any, /) -> Tensor:
+    """All products of an element of the vector `x1` with one of the vector `x2`.
+
+    >>> import pullback as pb
+    >>> pb.outer(pb.asarray([1, 2]), pb.asarray([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ShapeError(f"outer: expected two vectors, got shapes {x.shape} and {y.shape}.")
+    return TENSORS.multiply(TENSORS.expand_dims(x, (-1,)), y)
+
+
+def kron(x1: Any, x2: Any, /) -> Tensor:
+    """The Kronecker product: every element of `x1` replaced by itself times `x2`.
+
+    >>> import pullback as pb
+    >>> pb.kron(pb.asarray([1, 10]), pb.asarray([1, 2]))
+    tensor([ 1,  2, 10, 20])
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    ndim = max(x.ndim, y.ndim)
+    a = (1,) * (ndim - x.ndim) + x.shape
+    b = (1,) * (ndim - y.ndim) + y.shape
+    left = TENSORS.reshape(x, tuple(n for size in a for n in (size, 1)))
+    right = TENSORS.reshape(y, tuple(n for size in b for n in (1, size)))
+    return TENSORS.reshape(TENSORS.multiply(left, right), tuple(m * n for m, n in zip(a, b)))
+
+
+def dot(x1: Any, x2: Any, /) -> Tensor:
+    """NumPy's dot: the sum over the last axis of `x1` and the last but one of `x2` (its only one, for a vector).
+
+    >>> import pullback as pb
+    >>> pb.dot(pb.asarray([1, 2]), pb.asarray([3, 4]))
+    tensor(11)
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    if x.ndim == 0 or y.ndim == 0:
+        return TENSORS.multiply(x, y)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return matmul(x, y)
+    return tensordot(x, y, axes=((-1,), (-2 if y.ndim > 1 else -1,)))
+
+
+def inner(x1: Any, x2: Any, /) -> Tensor:
+    """The sum of products over the last axes of both, without conjugation.
+
+    >>> import pullback as pb
+    >>> pb.inner(pb.asarray([1, 2]), pb.asarray([3, 4]))
+    tensor(11)
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    return TENSORS.multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, axes=((-1,), (-1,)))
+
+
+def vdot(x1: Any, x2: Any, /) -> Tensor:
+    """The sum of conj(x1) * x2 over all elements.
+
+    >>> import pullback as pb
+    >>> pb.vdot(pb.asarray([1j, 2.0]), pb.asarray([1j, 2.0]))
+    tensor(5.+0.j, dtype=complex64)
+    """
+    x, y = as_tensor(x1), as_tensor(x2)
+    if x.size != y.size:
+        raise ShapeError(f"vdot: shapes {x.shape} and {y.shape} have different numbers of elements.")
+    return vecdot(TENSORS.reshape(x, (x.size,)), TENSORS.reshape(y, (y.size,)))
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """The diagonal of a matrix or of a stack of matrices, `offset` above (or below) the main one.
+
+    >>> import pullback as pb
+    >>> pb.diagonal(pb.asarray([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return apply(OPERATIONS["diagonal"], (_matrices("diagonal", x),), (as_index(offset),))
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal; small integers are summed in 64 bits unless `dtype` says otherwise.
+
+    >>> import pullback as pb
+    >>> pb.trace(pb.asarray([[1, 2], [3, 4]]))
+    tensor(5)
+    """
+    entries = diagonal(x, offset=offset)
+    if dtype is not None and get_dtype(dtype) != entries.dtype:
+        entries = TENSORS.astype(entries, entries._backend.raw_dtype(get_dtype(dtype)))
+    total = TENSORS.sum(entries, (-1,), False)
+    if dtype is not None and total.dtype != get_dtype(dtype):
+        total = TENSORS.astype(total, total._backend.raw_dtype(get_dtype(dtype)))
+    return total

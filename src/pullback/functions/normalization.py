@@ -1,5 +1,245 @@
-"""Normalisation layers, dropout and embedding."""
+"""Normalisation layers, dropout and embedding, with the names of PyTorch's functional interface."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import Any, Sequence
+
+from ..autodiff.apply import apply
+from ..autodiff.operation import OPERATIONS
+from ..errors import DtypeError, ShapeError
+from ..tensor.core import Tensor
+from .activations import Axis, _axes
+from .creation import asarray
+
+__all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "rms_norm"]
+
+
+def _floating(name: str, x: Any) -> Tensor:
+    x = asarray(x)
+    if x.dtype.kind != "float":
+        raise DtypeError(f"{name}: expected floating-point numbers, got {x.dtype.name}. Convert with `.astype(...)`.")
+    return x
+
+
+def _reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return x if x.shape == shape else apply(OPERATIONS["reshape"], (x,), (shape,))
+
+
+def _normalized_axes(name: str, x: Tensor, normalized_shape: Any, axis: Any) -> tuple[int, ...]:
+    """The axes to normalise over: those of `normalized_shape`, which must be the last ones, or `axis`."""
+    if (normalized_shape is None) == (axis is None):
+        raise TypeError(f"{name}: give either normalized_shape or axis, for example axis=-1.")
+    if axis is not None:
+        return _axes(name, x, axis)
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ShapeError(f"{name}: normalized_shape {shape} is not the end of the shape {x.shape} of x.")
+    return tuple(range(-len(shape), 0))
+
+
+def _parameter(name: str, label: str, parameter: Any, x: Tensor, axes: tuple[int, ...]) -> Tensor | None:
+    """A weight or bias with one number for each position along `axes`, in a shape that broadcasts against `x`."""
+    if parameter is None:
+        return None
+    parameter = _floating(name, parameter)
+    order = sorted(axes)
+    expected = tuple(x.shape[a] for a in order)
+    if parameter.shape != expected:
+        raise ShapeError(f"{name}: {label} has shape {parameter.shape}, expected {expected} for x of shape {x.shape}.")
+    return _reshaped(parameter, tuple(x.shape[a] if a in order else 1 for a in range(order[0], 0)))
+
+
+def layer_norm(
+    x: Any,
+    normalized_shape: int | Sequence[int] | None = None,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    *,
+    axis: Axis | None = None,
+) -> Tensor:
+    """Subtract the mean and divide by the standard deviation, over the last axes or over `axis`; then scale and shift.
+
+    `normalized_shape` is the shape of the last axes. `weight` and `bias` have the shape of the axes normalised over.
+
+    >>> import pullback as pb
+    >>> pb.layer_norm(pb.tensor([[1.0, 3.0], [10.0, 30.0]]), 2, eps=0.0)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
+    x = _floating("layer_norm", x)
+    axes = _normalized_axes("layer_norm", x, normalized_shape, axis)
+    scale = _parameter("layer_norm", "weight", weight, x, axes)
+    shift = _parameter("layer_norm", "bias", bias, x, axes)
+    return apply(OPERATIONS["layer_norm"], (x, scale, shift), (axes, float(eps)))
+
+
+def rms_norm(
+    x: Any,
+    normalized_shape: int | Sequence[int] | None = None,
+    weight: Any = None,
+    eps: float | None = None,
+    *,
+    axis: Axis | None = None,
+) -> Tensor:
+    """Divide by the root of the mean square over the last axes or over `axis`; then multiply by `weight`.
+
+    `eps` is added to the mean square; without one it is the rounding unit of the dtype computed in.
+
+    >>> import pullback as pb
+    >>> pb.rms_norm(pb.tensor([3.0, 4.0, 0.0, 0.0]), 4, eps=0.0)
+    tensor([1.2, 1.6, 0. , 0. ])
+    """
+    x = _floating("rms_norm", x)
+    axes = _normalized_axes("rms_norm", x, normalized_shape, axis)
+    scale = _parameter("rms_norm", "weight", weight, x, axes)
+    if eps is None:
+        eps = 2.0**-52 if x.dtype.itemsize == 8 else 2.0**-23
+    return apply(OPERATIONS["rms_norm"], (x, scale), (axes, float(eps)))
+
+
+def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Split axis 1 of `x` (samples, channels, ...) into groups and normalise each sample's groups; see `layer_norm`.
+
+    `weight` and `bias` have one number per channel.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.group_norm(np.array([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]], dtype=float64)
+    """
+    x = _floating("group_norm", x)
+    if x.ndim < 2:
+        raise ShapeError(f"group_norm: x must have the axes (samples, channels, ...), got shape {x.shape}.")
+    channels = x.shape[1]
+    if num_groups < 1 or channels % num_groups:
+        raise ShapeError(f"group_norm: {channels} channels cannot be split into {num_groups} groups of equal size.")
+    split = (num_groups, channels // num_groups)
+    ones = (1,) * (x.ndim - 2)
+    parameters = []
+    for label, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None:
+            parameter = _floating("group_norm", parameter)
+            if parameter.shape != (channels,):
+                raise ShapeError(f"group_norm: {label} has shape {parameter.shape}, expected ({channels},).")
+            parameter = _reshaped(parameter, split + ones)
+        parameters.append(parameter)
+    grouped = _reshaped(x, (x.shape[0], *split, *x.shape[2:]))
+    axes = tuple(range(1 - x.ndim, 0))
+    return _reshaped(apply(OPERATIONS["layer_norm"], (grouped, *parameters), (axes, float(eps))), x.shape)
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Normalise each channel (axis 1) of `x` over all other axes: (result, running mean, running variance).
+
+    In training the batch's own statistics are used, and the running ones come back moved by `momentum` towards them
+    (towards the unbiased variance); they are new tensors, nothing is written. Otherwise the running ones are used and
+    come back as they are. Statistics that were not given come back as None.
+
+    >>> import numpy as np, pullback as pb
+    >>> x = np.array([[1.0, 10.0], [3.0, 30.0]])
+    >>> out, mean, var = pb.batch_norm(x, np.zeros(2), np.ones(2), training=True, momentum=0.5, eps=0.0)
+    >>> out
+    tensor([[-1., -1.],
+            [ 1.,  1.]], dtype=float64)
+    >>> mean, var
+    (tensor([ 1., 10.], dtype=float64), tensor([  1.5, 100.5], dtype=float64))
+    """
+    x = _floating("batch_norm", x)
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm: x must have the axes (samples, channels, ...), got shape {x.shape}.")
+    channels = x.shape[1]
+    along_channels = (channels,) + (1,) * (x.ndim - 2)
+    given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for label, value in given.items():
+        if value is not None:
+            value = given[label] = _floating("batch_norm", value)
+            if value.shape != (channels,):
+                raise ShapeError(f"batch_norm: {label} has shape {value.shape}, expected ({channels},).")
+    if (running_mean is None) != (running_var is None):
+        raise TypeError("batch_norm: give both running_mean and running_var, or neither.")
+    mean, variance = given["running_mean"], given["running_var"]
+    scale, shift = (None if p is None else _reshaped(p, along_channels) for p in (given["weight"], given["bias"]))
+    if not training:
+        if mean is None:
+            raise TypeError("batch_norm: outside training running_mean and running_var are needed.")
+        return _with_running_statistics(x, mean, variance, scale, shift, along_channels, eps), mean, variance
+    count = x.size // max(channels, 1)
+    if count < 2:
+        raise ShapeError(f"batch_norm: one value per channel has no variance; x has shape {x.shape}.")
+    axes = tuple(a for a in range(-x.ndim, 0) if a != 1 - x.ndim)
+    out, batch_mean, batch_variance = apply(OPERATIONS["batch_norm"], (x, scale, shift), (axes, float(eps)))
+    if mean is not None:
+        mean = _moved(mean, _reshaped(batch_mean.detach(), (channels,)), momentum)
+        unbiased = _reshaped(batch_variance.detach(), (channels,)) * (count / (count - 1))
+        variance = _moved(variance, unbiased, momentum)
+    return out, mean, variance
+
+
+def _moved(running: Tensor, value: Tensor, momentum: float) -> Tensor:
+    running = running.detach()
+    return asarray(running * (1 - momentum) + value * momentum, dtype=running.dtype)
+
+
+def _with_running_statistics(x: Tensor, mean: Any, variance: Any, scale: Any, shift: Any, shape: Any, eps: float) -> Tensor:
+    factor = apply(OPERATIONS["reciprocal"], (apply(OPERATIONS["sqrt"], (_reshaped(variance, shape) + eps,)),))
+    if scale is not None:
+        factor = factor * scale
+    offset = -_reshaped(mean, shape) * factor
+    if shift is not None:
+        offset = offset + shift
+    return asarray(apply(OPERATIONS["multiply_add"], (x, factor, offset)), dtype=x.dtype)
+
+
+def dropout(x: Any, p: float = 0.5, training: bool = True, *, generator: Any = None) -> Tensor:
+    """Set each element to zero with probability `p` and divide the others by 1 - p; `x` itself outside training.
+
+    Random numbers come from `generator`, or from the default one that `pb.random.seed` seeds.
+
+    >>> import pullback as pb
+    >>> pb.random.seed(0)
+    >>> sorted(set(pb.dropout(pb.tensor([1.0] * 100), 0.5).tolist()))
+    [0.0, 2.0]
+    """
+    x = _floating("dropout", x)
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p must be a probability, from 0 to 1, got {p!r}.")
+    if not training or p == 0:
+        return x
+    from .. import random
+
+    key, offset = (generator or random.default_generator()).next_key(x.size)
+    return apply(OPERATIONS["dropout"], (x,), (float(p), key, offset))
+
+
+def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+    """The rows of `weight` (rows, features) at `indices`, an integer array of any shape.
+
+    The row `padding_idx` gets no gradient.
+
+    >>> import pullback as pb
+    >>> table = pb.tensor([[0.0, 1.0], [2.0, 3.0]], requires_grad=True)
+    >>> pb.embedding(pb.asarray([1, 1, 0]), table).sum().backward()
+    >>> table.grad
+    tensor([[1., 1.],
+            [2., 2.]])
+    """
+    indices, weight = asarray(indices), asarray(weight)
+    if indices.dtype.kind not in ("int", "uint"):
+        raise DtypeError(f"embedding: indices must be integers, got {indices.dtype.name}. They come before the weight.")
+    if weight.ndim != 2:
+        raise ShapeError(f"embedding: weight must have the axes (rows, features), got shape {weight.shape}.")
+    if padding_idx is not None:
+        rows = weight.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows.")
+        padding_idx = int(padding_idx) % rows
+    return apply(OPERATIONS["embedding"], (indices, weight), (padding_idx,))

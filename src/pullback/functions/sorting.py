@@ -2,4 +2,104 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import Any
+
+from ..autodiff.apply import PYTHON_SCALARS, apply
+from ..autodiff.operation import OPERATIONS
+from ..autodiff.tables import TENSORS
+from ..errors import DtypeError, ShapeError
+from ..tensor.core import Tensor
+from .axes import negative_axis
+from .creation import asarray
+
+__all__ = ["argsort", "nonzero", "searchsorted", "sort", "topk", "where"]
+
+
+def _along(name: str, x: Tensor, axis: int) -> tuple[int]:
+    if x.dtype.kind == "complex":
+        raise DtypeError(f"{name}: complex numbers have no order.")
+    return (negative_axis(name, axis, x.ndim),)
+
+
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along an axis; each gradient goes to where its element came from.
+
+    >>> import pullback as pb
+    >>> pb.sort(pb.asarray([3.0, 1.0, 2.0]), descending=True)
+    tensor([3., 2., 1.])
+    """
+    x = asarray(x)
+    return apply(OPERATIONS["sort"], (x,), (_along("sort", x, axis), bool(descending), bool(stable)))
+
+
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The places of the elements in sorted order; equal ones keep theirs if `stable`.
+
+    >>> import pullback as pb
+    >>> pb.argsort(pb.asarray([3.0, 1.0, 2.0]))
+    tensor([1, 2, 0])
+    """
+    x = asarray(x)
+    return apply(OPERATIONS["argsort"], (x,), (_along("argsort", x, axis), bool(descending), bool(stable)))
+
+
+def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """The `k` largest (or smallest) elements along an axis in order, and their places.
+
+    >>> import pullback as pb
+    >>> pb.topk(pb.asarray([3.0, 1.0, 2.0]), 2)
+    (tensor([3., 2.]), tensor([0, 2]))
+    """
+    x = asarray(x)
+    along = _along("topk", x, axis)
+    if not 0 <= k <= x.shape[along[0]]:
+        raise ShapeError(f"topk: k is {k}, but axis {axis} of a tensor of shape {x.shape} has {x.shape[along[0]]} elements.")
+    indices = apply(OPERATIONS["top_indices"], (x,), (k, along, bool(largest)))
+    return TENSORS.take_along_axis(x, indices, along[0]), indices
+
+
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+    """The places of the elements that are not zero: one tensor of indices per axis.
+
+    >>> import pullback as pb
+    >>> pb.nonzero(pb.asarray([0.0, 5.0, 6.0]))
+    (tensor([1, 2]),)
+    """
+    x = asarray(x)
+    if x.ndim == 0:
+        raise ShapeError("nonzero: a 0-d tensor has no indices. Write `x != 0`.")
+    return apply(OPERATIONS["nonzero"], (x,))
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+    """The places in the sorted tensor `x1` where the values `x2` would be put: before equal ones, or after ("right").
+
+    `sorter` sorts `x1` if it is not sorted itself: the result of `argsort`.
+
+    >>> import pullback as pb
+    >>> pb.searchsorted(pb.asarray([1.0, 2.0, 3.0]), pb.asarray([2.0, 2.5]))
+    tensor([1, 2])
+    """
+    x1 = asarray(x1)
+    if x1.ndim != 1:
+        raise ShapeError(f"searchsorted: expected a sorted tensor with one axis, got shape {x1.shape}.")
+    if side not in ("left", "right"):
+        raise ValueError(f'searchsorted: side must be "left" or "right", got {side!r}.')
+    return apply(OPERATIONS["searchsorted"], (x1, asarray(x2), None if sorter is None else asarray(sorter)), (side,))
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
+    """`x1` where `condition` is true, else `x2`; the one not chosen has gradient zero, even if it is not finite.
+
+    >>> import pullback as pb
+    >>> x = pb.tensor([0.0, 4.0], requires_grad=True)
+    >>> y = pb.where(x > 0, pb.sqrt(x), 0.0)
+    >>> pb.backward(y.sum())[x]
+    tensor([0.  , 0.25])
+    """
+    if type(x1) in PYTHON_SCALARS and type(x2) in PYTHON_SCALARS:
+        from .data_types import result_type
+
+        dtype = result_type(x1, x2)
+        x1, x2 = asarray(x1, dtype=dtype), asarray(x2, dtype=dtype)
+    return apply(OPERATIONS["where"], (asarray(condition), x1, x2))

@@ -100,6 +100,11 @@ class Tensor:
         return self
 
     @property
+    def _carries_derivative(self) -> bool:
+        """Whether turning this tensor into plain numbers would lose a gradient (or, on a dual, a tangent)."""
+        return self._node is not None
+
+    @property
     def is_leaf(self) -> bool:
         return self._node is None or isinstance(self._node, Leaf)
 

@@ -1,1 +1,55 @@
-"""The public functions as methods of the tensor."""
+"""The public functions as methods of the tensor, under the names they have in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..functions import activations, elementwise, indexing, linear, manipulation, reductions, sets, sorting, special
+from ..functions.data_types import astype
+from .core import Tensor
+
+#: Functions whose first argument is not the tensor a method would be called on.
+_NO_METHODS = {"broadcast_arrays", "broadcast_shapes", "concat", "einsum", "stack", "where"}
+_PROPERTIES = {"real", "imag"}
+
+for _module in (elementwise, reductions, manipulation, indexing, linear, sorting, sets, activations, special):
+    for _name in _module.__all__:
+        if _name not in _NO_METHODS and _name not in _PROPERTIES and not hasattr(Tensor, _name):
+            setattr(Tensor, _name, getattr(_module, _name))
+
+for _name in _PROPERTIES:
+    setattr(Tensor, _name, property(getattr(elementwise, _name)))
+
+
+def _several(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that takes a tuple of integers, or the integers one by one."""
+
+    def method(self: Tensor, *integers: Any, **options: Any) -> Tensor:
+        return function(self, *(integers if len(integers) < 2 else (integers,)), **options)
+
+    method.__name__ = function.__name__
+    method.__doc__ = function.__doc__
+    return method
+
+
+for _name in ("reshape", "permute_dims", "transpose", "broadcast_to", "tile"):
+    setattr(Tensor, _name, _several(getattr(manipulation, _name)))
+
+
+def _flattened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A running total that goes over all elements if no axis is given, as NumPy's methods do."""
+
+    def method(self: Tensor, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+        return function(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+Tensor.cumsum = _flattened(reductions.cumulative_sum)  # type: ignore[attr-defined]
+Tensor.cumprod = _flattened(reductions.cumulative_prod)  # type: ignore[attr-defined]
+Tensor.astype = astype  # type: ignore[attr-defined]
+Tensor.conjugate = elementwise.conj  # type: ignore[attr-defined]
+Tensor.copy = Tensor.clone  # type: ignore[attr-defined]
+Tensor.T = property(manipulation.transpose)  # type: ignore[attr-defined]
+Tensor.mT = property(linear.matrix_transpose)  # type: ignore[attr-defined]

@@ -1,10 +1,156 @@
-"""Python's operators on tensors."""
+"""Python's operators on tensors, and conversions to Python numbers."""
 
 from __future__ import annotations
 
-from ..autodiff.fast import function_for
+import sys
+from typing import Any, Callable, Iterator
+
+from ..autodiff.apply import apply
+from ..autodiff.fast import function_for, operate
+from ..autodiff.operation import OPERATIONS
+from ..errors import DtypeError, GradientError, ShapeError
 from .core import Tensor
 
-Tensor.__add__ = Tensor.__radd__ = function_for("add", operator=True)
-Tensor.__mul__ = Tensor.__rmul__ = function_for("multiply", operator=True)
-Tensor.__sub__ = function_for("subtract", operator=True)
+_API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+Operator = Callable[[Tensor, Any], Any]
+
+
+def _plain(name: str) -> Operator:
+    """The operator of an operation without a gradient."""
+    operation = OPERATIONS[name]
+
+    def method(self: Tensor, other: Any, /) -> Any:
+        return NotImplemented if other is None else operate(operation, self, other)
+
+    return method
+
+
+def _reflected(operator: Operator) -> Operator:
+    def method(self: Tensor, other: Any, /) -> Any:
+        return operator(other, self)
+
+    return method
+
+
+def _install(name: str, function: Any) -> None:
+    function.__name__ = name
+    function.__qualname__ = f"Tensor.{name}"
+    function.__module__ = __name__
+    setattr(Tensor, name, function)
+
+
+for _symbol, _operation in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow",
+}.items():  # fmt: skip
+    _install(f"__{_symbol}__", function_for(_operation, operator=True))
+    _install(f"__r{_symbol}__", _reflected(getattr(Tensor, f"__{_symbol}__")))
+Tensor.__radd__ = Tensor.__add__  # type: ignore[attr-defined]
+Tensor.__rmul__ = Tensor.__mul__  # type: ignore[attr-defined]
+
+for _symbol, _operation in {
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}.items():  # fmt: skip
+    _install(f"__{_symbol}__", _plain(_operation))
+    _install(f"__r{_symbol}__", _reflected(getattr(Tensor, f"__{_symbol}__")))
+
+for _symbol, _operation in {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}.items():  # fmt: skip
+    _install(f"__{_symbol}__", _plain(_operation))
+
+for _symbol, _operation in {"neg": "negative", "pos": "positive", "abs": "abs"}.items():
+    _install(f"__{_symbol}__", function_for(_operation))
+
+
+def _invert(self: Tensor, /) -> Tensor:
+    return apply(OPERATIONS["bitwise_invert"], (self,))
+
+
+_install("__invert__", _invert)
+
+
+# -- conversions ---------------------------------------------------------------------------------
+
+
+def _number(self: Tensor, name: str) -> Any:
+    """The one element as a Python number."""
+    if self._carries_derivative:
+        raise GradientError(
+            f"{name}: this tensor requires a gradient, which a Python number cannot carry. "
+            "Write `t.item()` or `t.detach()` if it is meant to be a constant from here on."
+        )
+    return _element(self, name)
+
+
+def _element(self: Tensor, name: str) -> Any:
+    if self.size != 1:
+        raise ShapeError(f"{name}: only a tensor with one element can be converted, this one has shape {self.shape}.")
+    return self._backend.to_numpy(self._data).item()
+
+
+def _bool(self: Tensor, /) -> bool:
+    # like a comparison it is flat almost everywhere, so no gradient is lost here
+    if self.size != 1:
+        raise ShapeError(
+            f"bool: the truth of a tensor of shape {self.shape} is ambiguous. Write `pb.any(t)` or `pb.all(t)`."
+        )
+    return bool(_element(self, "bool"))
+
+
+def _int(self: Tensor, /) -> int:
+    return int(_number(self, "int"))
+
+
+def _float(self: Tensor, /) -> float:
+    return float(_number(self, "float"))
+
+
+def _complex(self: Tensor, /) -> complex:
+    return complex(_number(self, "complex"))
+
+
+def _index(self: Tensor, /) -> int:
+    if self.dtype.kind not in ("int", "uint"):
+        raise DtypeError(f"index: only an integer tensor can be an index, this one is {self.dtype.name}.")
+    if self._data.shape != ():
+        raise DtypeError(f"index: only a 0-d tensor can be an index, this one has shape {self.shape}.")
+    return int(_element(self, "index"))
+
+
+for _name, _function in {"bool": _bool, "int": _int, "float": _float, "complex": _complex, "index": _index}.items():
+    _install(f"__{_name}__", _function)
+
+
+# -- containers and namespaces ---------------------------------------------------------------------
+
+
+def _len(self: Tensor, /) -> int:
+    if self.ndim == 0:
+        raise DtypeError("len: a 0-d tensor has no length.")
+    return self._data.shape[0]
+
+
+def _iter(self: Tensor, /) -> Iterator[Tensor]:
+    if self.ndim == 0:
+        raise DtypeError("iter: a 0-d tensor cannot be iterated over.")
+    return (self[i] for i in range(self._data.shape[0]))  # type: ignore[index]
+
+
+def _contains(self: Tensor, value: Any, /) -> bool:
+    return bool(apply(OPERATIONS["any"], (apply(OPERATIONS["equal"], (self, value)),), (None, False)))
+
+
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The module `pullback`, which is an array API namespace."""
+    namespace = sys.modules[__name__.partition(".")[0]]
+    if api_version not in _API_VERSIONS:
+        raise ValueError(f"array API version {api_version!r} is not supported; this is {_API_VERSIONS[-1]!r}.")
+    return namespace
+
+
+for _name, _function in {
+    "len": _len, "iter": _iter, "contains": _contains, "array_namespace": _array_namespace,
+}.items():  # fmt: skip
+    _install(f"__{_name}__", _function)

@@ -12,6 +12,7 @@ from . import (
     losses,
     normalization,
     pooling,
+    quantized,
     reductions,
     scan,
     shape,
@@ -36,4 +37,5 @@ MODULES = (
     attention.rules,
     scan.rules,
     special.rules,
+    quantized.rules,
 )

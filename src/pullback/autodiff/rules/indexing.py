@@ -1,4 +1,8 @@
-"""Reading and writing parts of arrays."""
+"""Reading and writing parts of arrays.
+
+`index` is what NumPy takes: integers, slices, None, Ellipsis, raw boolean or integer arrays, or a tuple of these.
+Where a write names a position twice the last value stays, so the others have no gradient.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,72 @@ from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
+    def setitem_value(g: Any, value_shape: Any, index: Any) -> Any:
+        read = xp.getitem(g, index)
+        if _may_repeat(index):
+            read = xp.where(xp.overwritten(g, index), xp.zeros_like(read), read)
+        return xp.sum_to_value(read, value_shape)
+
     op(
-        "getitem", "x", "index", linear="x",
-        x=lambda g, x_shape, index: xp.index_add(xp.zeros(x_shape, g.dtype, g), g, index),
+        "getitem", "x", "index", linear="x", masking=True, cheap=True,
+        x=lambda g, x_shape, index: xp.place(g, x_shape, index),
     )  # fmt: skip
+    op("place", "value", "shape index", linear="value", value=lambda g, index: xp.getitem(g, index))
     op(
         "setitem", "x value", "index", masking=True,
         x=lambda g, index: xp.setitem(g, 0, index),
-        value=lambda g, value_shape, index: xp.sum_to(xp.getitem(g, index), value_shape),
+        value=setitem_value,
     )  # fmt: skip
     op(
         "index_add", "x value", "index",
         x=lambda g: g,
-        value=lambda g, value_shape, index: xp.sum_to(xp.getitem(g, index), value_shape),
+        value=lambda g, value_shape, index: xp.sum_to_value(xp.getitem(g, index), value_shape),
     )  # fmt: skip
+    op("overwritten", "x", "index")
+
+    # Along one axis; `indices` is an input, so that a compiled program can be run with others.
+    op(
+        "take", "x indices", "axis", linear="x", masking=True,
+        x=lambda g, indices, x_shape, axis: xp.take_transposed(g, indices, x_shape[axis], axis),
+    )  # fmt: skip
+    op(
+        "take_transposed", "value indices", "size axis", linear="value",
+        value=lambda g, indices, axis: xp.take(g, indices, axis),
+    )  # fmt: skip
+    op(
+        "take_along_axis", "x indices", "axis", linear="x", masking=True,
+        x=lambda g, indices, x_shape, axis: xp.sum_to(
+            xp.take_along_axis_transposed(g, indices, x_shape[axis], axis), x_shape
+        ),
+    )  # fmt: skip
+    op(
+        "take_along_axis_transposed", "value indices", "size axis", linear="value",
+        value=lambda g, indices, value_shape, axis: xp.sum_to(xp.take_along_axis(g, indices, axis), value_shape),
+    )  # fmt: skip
+
+    def put_along_axis_value(g: Any, indices: Any, value_shape: Any, axis: int) -> Any:
+        read = xp.take_along_axis(g, indices, axis)
+        order = xp.reshape(xp.arange(0, _product(read.shape), 1, indices.dtype, indices), read.shape)
+        last = xp.put_along_axis(xp.zeros(g.shape, indices.dtype, indices), order, indices, axis)
+        lost = xp.not_equal(xp.take_along_axis(last, indices, axis), order)
+        return xp.sum_to(xp.where(lost, xp.zeros_like(read), read), value_shape)
+
+    op(
+        "put_along_axis", "x value indices", "axis", masking=True,
+        x=lambda g, indices, x_shape, axis: xp.sum_to(xp.put_along_axis(g, 0, indices, axis), x_shape),
+        value=put_along_axis_value,
+    )  # fmt: skip
+
+
+def _may_repeat(index: Any) -> bool:
+    """Whether `index` could name a position twice: it has an array of more than one integer."""
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = [part for part in parts if getattr(part, "shape", ())]
+    return any(_product(array.shape) > 1 and not str(array.dtype).endswith("bool") for array in arrays)
+
+
+def _product(shape: Any) -> int:
+    product = 1
+    for n in shape:
+        product *= n
+    return product

@@ -1,9 +1,125 @@
-"""Linear algebra: decompositions, solvers, determinants."""
+"""Linear algebra: solvers, determinants, norms. The decompositions are in `decompositions`."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+from . import decompositions
 
 
 def rules(xp: Any, op: Any) -> None:
-    """Declared here: nothing yet."""
+    mT = xp.matrix_transpose
+    matmul = xp.matmul
+    where = xp.where
+    zero = xp.zeros_like
+
+    def is_complex(x: Any) -> bool:
+        return "complex" in str(x.dtype)
+
+    def conj(x: Any) -> Any:
+        return xp.conj(x) if is_complex(x) else x
+
+    def adjoint(x: Any) -> Any:
+        return conj(mT(x))
+
+    def on_matrices(x: Any) -> Any:
+        """A number per matrix, made to multiply the matrices."""
+        return xp.expand_dims(x, (-2, -1))
+
+    decompositions.rules(xp, op)
+
+    # solvers
+    op("inv", "x", x=lambda g, out: -matmul(mT(out), matmul(g, mT(out))))
+
+    def solve_y(g: Any, x: Any, y_shape: Any) -> Any:
+        if len(y_shape) == 1:
+            return xp.sum_to(xp.squeeze(xp.solve(mT(x), xp.expand_dims(g, (-1,))), (-1,)), y_shape)
+        return xp.sum_to(xp.solve(mT(x), g), y_shape)
+
+    def solve_x(g: Any, x: Any, out: Any, y_shape: Any) -> Any:
+        if len(y_shape) == 1:
+            g, out = xp.expand_dims(g, (-1,)), xp.expand_dims(out, (-1,))
+        return xp.sum_to(-matmul(xp.solve(mT(x), g), mT(out)), x.shape)
+
+    op("solve", "x y", x=solve_x, y=solve_y)
+
+    def pinv_x(g: Any, x: Any, out: Any) -> Any:
+        g = conj(g)
+        out_h, g_h = adjoint(out), adjoint(g)
+        left = matmul(g_h, out) - matmul(x, matmul(out, matmul(g_h, out)))  # (I - x out) g^H out
+        right = matmul(out, g_h) - matmul(matmul(matmul(out, g_h), out), x)  # out g^H (I - out x)
+        grad = matmul(left, out_h) + matmul(out_h, right) - matmul(out_h, matmul(g, out_h))
+        return conj(grad)
+
+    op("pinv", "x", "rtol", x=pinv_x)
+    op("matrix_rank", "x", "rtol")
+
+    # determinants
+    op("det", "x", x=lambda g, x: on_matrices(g) * xp.cofactor(x))
+    op("cofactor", "x", x=lambda g, x: xp.cofactor_product(g, x))
+
+    def cofactor_product_x(g: Any, direction: Any, x: Any) -> Any:
+        """The third derivative of det, applied to two matrices; for invertible x."""
+
+        def inner(a: Any, b: Any) -> Any:
+            return xp.sum(a * b, (-2, -1), True)
+
+        b = mT(xp.inv(x))
+        first = matmul(b, matmul(mT(g), b))
+        second = matmul(b, matmul(mT(direction), b))
+        s, t = inner(g, b), inner(direction, b)
+        mixed = matmul(first, matmul(mT(direction), b)) + matmul(second, matmul(mT(g), b))
+        total = (s * t - inner(g, second)) * b - t * first - s * second + mixed
+        return on_matrices(xp.det(x)) * total
+
+    op(
+        "cofactor_product", "direction x",
+        direction=lambda g, x: xp.cofactor_product(g, x),
+        x=cofactor_product_x,
+    )  # fmt: skip
+
+    def slogdet_x(g: Any, x: Any, sign: Any, logabsdet: Any) -> Any:
+        g_sign, g_log = g
+        factor: Any = zero(sign) if g_log is None else g_log
+        if g_sign is not None and is_complex(x):  # the phase moves with the imaginary part
+            factor = factor + 1j * xp.imag(g_sign * sign)
+        # Where x is singular and nothing depends on it, the gradient is zero, else not a number.
+        singular = on_matrices(xp.isinf(logabsdet))
+        inverse = mT(xp.inv(where(singular, xp.identity_like(x), x)))
+        lost = xp.logical_and(singular, on_matrices(xp.not_equal(factor, 0)))
+        return on_matrices(factor) * where(lost, inverse * math.nan, inverse)
+
+    op("slogdet", "x", outputs="sign logabsdet", x=slogdet_x)
+
+    # norms
+    def vector_norm_x(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+        if not keepdims and axis is not None:
+            g, out = (xp.expand_dims(g, axis), xp.expand_dims(out, axis)) if axis else (g, out)
+        if ord == 2:
+            nothing = xp.equal(out, 0)
+            return where(nothing, zero(g), g) / where(nothing, xp.ones_like(out), out) * conj(x)
+        if ord == 0:
+            return g * zero(x)
+        size = xp.abs(x)
+        if is_complex(x):
+            direction = conj(x) / where(xp.equal(size, 0), xp.ones_like(size), size)
+        else:
+            direction = xp.sign(x)
+        if ord == 1:
+            return g * direction
+        if math.isinf(ord):
+            extreme = xp.astype(xp.equal(size, out), size.dtype)
+            count = xp.sum(extreme, axis, True)
+            return g * direction * (extreme / where(xp.equal(count, 0), xp.ones_like(count), count))
+        nothing = xp.logical_or(xp.equal(size, 0), xp.equal(out, 0))
+        ratio = where(nothing, xp.ones_like(size), size) / where(nothing, xp.ones_like(size), out + zero(size))
+        return g * direction * where(nothing, zero(size), xp.pow(ratio, ord - 1))
+
+    op("vector_norm", "x", "axis keepdims ord", masking=True, x=vector_norm_x)
+
+    op(
+        "cross", "x y", "axis", linear="x y",
+        x=lambda g, y, x_shape, axis: xp.sum_to(xp.cross(y, g, axis), x_shape),
+        y=lambda g, x, y_shape, axis: xp.sum_to(xp.cross(g, x, axis), y_shape),
+    )  # fmt: skip

@@ -8,23 +8,102 @@ from typing import Any
 def rules(xp: Any, op: Any) -> None:
     mT = xp.matrix_transpose
 
+    def conj(x: Any) -> Any:
+        return xp.conj(x) if "complex" in str(x.dtype) else x
+
+    def column(x: Any) -> Any:
+        return xp.expand_dims(x, (-1,))
+
+    def rows(x: Any) -> Any:
+        """Stacked rows as one matrix, so that a sum over the stack is part of one product."""
+        return xp.reshape(x, (-1, x.shape[-1])) if len(x.shape) > 2 and _size(x.shape) else x
+
     def matmul_x(g: Any, y: Any, x_shape: Any) -> Any:
         """The gradient of x @ y for x, for matrices, vectors and broadcast stacks."""
-        if y.ndim == 1:  # (..., n) @ (n,) -> (...)
-            grad = xp.expand_dims(g, (-1,)) * y
+        if len(y.shape) == 1:  # (..., n) @ (n,) -> (...)
+            grad = column(g) * y if len(x_shape) > 1 else g * y
         elif len(x_shape) == 1:  # (n,) @ (..., n, m) -> (..., m)
-            grad = xp.matmul(y, xp.expand_dims(g, (-1,)))[..., 0]
+            grad = xp.squeeze(xp.matmul(y, column(g)), (-1,))
         else:
             grad = xp.matmul(g, mT(y))
         return grad if grad.shape == x_shape else xp.sum_to(grad, x_shape)
 
     def matmul_y(g: Any, x: Any, y_shape: Any) -> Any:
-        if x.ndim == 1:
-            grad = xp.expand_dims(x, (-1,)) * xp.expand_dims(g, (-2,)) if len(y_shape) > 1 else x * g
+        if len(x.shape) == 1:
+            grad = column(x) * xp.expand_dims(g, (-2,)) if len(y_shape) > 1 else x * g
         elif len(y_shape) == 1:
-            grad = xp.matmul(mT(x), xp.expand_dims(g, (-1,)))[..., 0]
+            grad = xp.squeeze(xp.matmul(mT(x), column(g)), (-1,))
+        elif len(y_shape) == 2 and _size(g.shape):
+            grad = xp.matmul(mT(rows(x)), rows(g))
         else:
             grad = xp.matmul(mT(x), g)
         return grad if grad.shape == y_shape else xp.sum_to(grad, y_shape)
 
     op("matmul", "x y", linear="x y", x=matmul_x, y=matmul_y)
+
+    def linear_weight(g: Any, x: Any, weight_shape: Any) -> Any:
+        if len(x.shape) == 1:
+            return column(g) * x
+        if not _size(g.shape) or not _size(x.shape):
+            return xp.zeros(weight_shape, g.dtype, g)
+        return xp.matmul(mT(rows(g)), rows(x))
+
+    op(
+        "linear", "x weight bias",
+        x=lambda g, weight: xp.matmul(g, weight),
+        weight=linear_weight,
+        bias=lambda g, bias_shape: xp.sum_to(g, bias_shape),
+    )  # fmt: skip
+    op(
+        "vecdot", "x y", "axis", linear="x y",
+        x=lambda g, y, x_shape, axis: xp.sum_to(conj(xp.expand_dims(g, (axis,)) * y), x_shape),
+        y=lambda g, x, y_shape, axis: xp.sum_to(xp.expand_dims(g, (axis,)) * conj(x), y_shape),
+    )  # fmt: skip
+
+    def tensordot_x(g: Any, y: Any, x_shape: Any, axes: Any) -> Any:
+        return _tensordot_transposed(xp, g, y, len(x_shape), axes[0], axes[1], True)
+
+    def tensordot_y(g: Any, x: Any, y_shape: Any, axes: Any) -> Any:
+        return _tensordot_transposed(xp, g, x, len(y_shape), axes[1], axes[0], False)
+
+    op("tensordot", "x y", "axes", linear="x y", x=tensordot_x, y=tensordot_y)
+
+    def einsum_xs(g: Any, xs: Any, subscripts: str, needs: Any) -> Any:
+        inputs, output = subscripts.split("->")
+        terms = inputs.split(",")
+        gradients: list[Any] = [None] * len(terms)
+        for i, wanted in enumerate(needs):
+            if wanted:
+                others = [j for j in range(len(terms)) if j != i]
+                pattern = ",".join((output, *(terms[j] for j in others))) + "->" + terms[i]
+                gradients[i] = xp.einsum([g, *(xs[j] for j in others)], pattern)
+        return gradients
+
+    op("einsum", "*xs", "subscripts", linear="xs", xs=einsum_xs)
+
+    op(
+        "diagonal", "x", "offset", linear="x", masking=True, cheap=True,
+        x=lambda g, x_shape, offset: xp.place_diagonal(g, x_shape, offset),
+    )  # fmt: skip
+    op("place_diagonal", "value", "shape offset", linear="value", value=lambda g, offset: xp.diagonal(g, offset))
+
+
+def _size(shape: Any) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+def _tensordot_transposed(xp: Any, g: Any, other: Any, ndim: int, own_axes: Any, other_axes: Any, is_left: bool) -> Any:
+    """The gradient of a tensordot for one factor: contract `g` with the other factor's free axes, restore the order."""
+    other_ndim = len(other.shape)
+    other_free = [a for a in range(-other_ndim, 0) if a not in other_axes]
+    own_free = [a for a in range(-ndim, 0) if a not in own_axes]
+    g_ndim = len(own_free) + len(other_free)
+    g_axes = range(-len(other_free), 0) if is_left else range(-g_ndim, len(other_free) - g_ndim)
+    product = xp.tensordot(g, other, (tuple(g_axes), tuple(other_free)))
+    # Its axes are now our free ones, then the contracted ones in the other factor's order.
+    partner = dict(zip(other_axes, own_axes))
+    order = own_free + [partner[a] for a in range(-other_ndim, 0) if a in partner]
+    return xp.permute_dims(product, tuple(order.index(a) - ndim for a in range(-ndim, 0))) if ndim > 1 else product

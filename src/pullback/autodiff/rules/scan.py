@@ -6,4 +6,9 @@ from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
-    """Declared here: nothing yet."""
+    op(
+        "ssm_scan", "x a h0", "axis reverse",
+        joint=lambda g, a, h0, out, a_shape, h0_shape, axis, reverse, needs: (
+            xp.ssm_scan_gradient(g, a, h0, out, a_shape, h0_shape, axis, reverse, needs)
+        ),
+    )  # fmt: skip

@@ -10,11 +10,56 @@ def rules(xp: Any, op: Any) -> None:
     op("expand_dims", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
     op("squeeze", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
     op("matrix_transpose", "x", linear="x", cheap=True, x=lambda g: xp.matrix_transpose(g))
-    op(
-        "permute_dims", "x", "axes", linear="x", cheap=True,
-        x=lambda g, axes: xp.permute_dims(g, _inverse(axes)),
-    )  # fmt: skip
+    op("permute_dims", "x", "axes", linear="x", cheap=True, x=lambda g, axes: xp.permute_dims(g, _inverse(axes)))
     op("broadcast_to", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.sum_to(g, x_shape))
+    op("flip", "x", "axis", linear="x", cheap=True, x=lambda g, axis: xp.flip(g, axis))
+    op(
+        "roll", "x", "shift axis", linear="x", cheap=True,
+        x=lambda g, shift, axis: xp.roll(g, tuple(-s for s in shift), axis),
+    )  # fmt: skip
+
+    def repeat_x(g: Any, x_shape: Any, repeats: int, axis: int) -> Any:
+        split_at = len(x_shape) + axis + 1
+        copies = xp.reshape(g, (*x_shape[:split_at], repeats, *x_shape[split_at:]))
+        return xp.sum(copies, (axis,), False)
+
+    def tile_x(g: Any, x_shape: Any, repetitions: Any) -> Any:
+        sizes = (1,) * (len(repetitions) - len(x_shape)) + tuple(x_shape)
+        copies = xp.reshape(g, tuple(n for pair in zip(repetitions, sizes) for n in pair))
+        return xp.reshape(xp.sum(copies, tuple(range(-2 * len(sizes), 0, 2)), False), x_shape)
+
+    op("repeat", "x", "repeats axis", linear="x", x=repeat_x)
+    op("tile", "x", "repetitions", linear="x", x=tile_x)
+    op(
+        "pad", "x", "widths value",
+        x=lambda g, x_shape, widths: xp.getitem(g, _middle(x_shape, widths)),
+    )  # fmt: skip
+
+    op(
+        "concat", "*xs", "axis", linear="*",
+        xs=lambda g, xs_shape, axis: xp.split(g, tuple(shape[axis] for shape in xs_shape), axis),
+    )  # fmt: skip
+    op("stack", "*xs", "axis", linear="*", xs=lambda g, axis: xp.unstack(g, axis))
+
+    def present(g: Any) -> Any:
+        return next(part for part in g if part is not None)
+
+    def unstack_x(g: Any, axis: int) -> Any:
+        zero = xp.zeros_like(present(g))
+        return xp.stack([zero if part is None else part for part in g], axis)
+
+    def split_x(g: Any, x_shape: Any, sizes: Any, axis: int) -> Any:
+        like = present(g)
+
+        def nothing(size: int) -> Any:
+            shape = list(x_shape)
+            shape[axis] = size
+            return xp.zeros(tuple(shape), like.dtype, like)
+
+        return xp.concat([nothing(n) if part is None else part for n, part in zip(sizes, g)], axis)
+
+    op("unstack", "x", "axis", outputs="*outs", linear="x", masking=True, x=unstack_x)
+    op("split", "x", "sizes axis", outputs="*outs", linear="x", masking=True, x=split_x)
 
 
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -24,3 +69,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     for position, axis in enumerate(axes):
         inverse[axis] = position - ndim
     return tuple(inverse)
+
+
+def _middle(shape: tuple[int, ...], widths: Any) -> tuple[slice, ...]:
+    return tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths))

@@ -1,4 +1,4 @@
-"""Sorting and searching."""
+"""Sorting, searching and sets."""
 
 from __future__ import annotations
 
@@ -6,4 +6,15 @@ from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
-    """Declared here: nothing yet."""
+    def sort_x(g: Any, x: Any, axis: Any, descending: bool, stable: bool) -> Any:
+        order = xp.argsort(x, axis, descending, stable)
+        place = xp.argsort(order, axis, False, False)  # the inverse of a permutation sorts it
+        return xp.take_along_axis(g, place, axis[0])
+
+    op("sort", "x", "axis descending=False stable=True", x=sort_x)
+    op("argsort", "x", "axis descending=False stable=True")
+    op("top_indices", "x", "k axis largest=True")  # of the k largest (smallest) elements, the first of them first
+    op("nonzero", "x", outputs="*indices")
+    op("searchsorted", "x values sorter", "side")
+    op("unique", "x", outputs="indices inverse counts")  # of a flat array; `indices` are those of first occurrences
+    op("isin", "x values", "invert=False")

@@ -61,6 +61,11 @@ class NumpyBackend(Backend):
     def devices(self) -> tuple[str, ...]:
         return ("numpy",)
 
+    def full_device_name(self, device: str) -> str:
+        if device in ("numpy", "numpy:cpu"):
+            return "numpy"
+        raise DeviceError(f"unknown device {device!r}; NumPy has only 'numpy'.")
+
     def device_of(self, raw: Any) -> str:
         return "numpy"
 
@@ -71,14 +76,16 @@ class NumpyBackend(Backend):
         return dtypes.numpy_dtype(dtype)
 
     def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
-        if device not in ("numpy", "numpy:cpu"):
-            raise DeviceError(f"unknown device {device!r}; NumPy has only 'numpy'.")
+        self.full_device_name(device)
         raw = np.array(data, dtype=None if dtype is None else self.raw_dtype(dtype), copy=copy)
         dtypes.from_numpy(raw.dtype)  # refuses strings and objects
         return raw if type(raw) is _ndarray else raw.view(_ndarray)
 
     def to_numpy(self, raw: Any) -> Any:
         return raw
+
+    def is_floating(self, raw: Any) -> bool:
+        return raw.dtype.kind in "fc" or dtypes.from_numpy(raw.dtype).kind == "float"
 
     def from_scalar(self, value: Any) -> Any:
         return value if type(value) is _ndarray else np.asarray(value)

@@ -1,4 +1,8 @@
-"""Reading and writing parts of arrays."""
+"""Reading and writing parts of arrays.
+
+NumPy adds up at repeated positions fast (`add.at`) for one-dimensional arrays only, so everything else
+is brought to that form. An index without arrays names every position once: plain assignment does.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +22,107 @@ def setitem(x: Any, value: Any, index: Any) -> Any:
     return out
 
 
-def index_add(x: Any, value: Any, index: Any) -> Any:
-    """A copy of `x` with `value` added at `index`, once for each time that a position is named."""
-    out = _np.array(x)
-    if _is_basic(index):
-        out[index] += value
+def place(value: Any, shape: Any, index: Any) -> Any:
+    """Zeros with `value` added at `index`: the transpose of reading there."""
+    out = _np.zeros(shape, value.dtype)
+    if _names_once(index):
+        out[index] = value
     else:
-        _np.add.at(out, index, value)
+        _add_at(out, index, value)
     return out
 
 
-def _is_basic(index: Any) -> bool:
+def index_add(x: Any, value: Any, index: Any) -> Any:
+    """A copy of `x` with `value` added at `index`, once for each time that a position is named."""
+    out = _np.array(x, order="C")  # `_add_at` numbers its rows
+    if _names_once(index):
+        out[index] += value
+    else:
+        _add_at(out, index, value)
+    return out
+
+
+def overwritten(x: Any, index: Any) -> Any:
+    """Which elements of a value written to `x[index]` are replaced by a later one for the same position."""
+    order = _np.arange(x[index].size).reshape(x[index].shape)
+    last = _np.zeros(x.shape, order.dtype)
+    last[index] = order
+    return last[index] != order
+
+
+def take(x: Any, indices: Any, axis: int) -> Any:
+    return _np.take(x, indices, axis)
+
+
+def take_transposed(value: Any, indices: Any, size: int, axis: int) -> Any:
+    """Zeros of length `size` along `axis` with the slices of `value` added at `indices`."""
+    rows = _np.moveaxis(value, axis, 0)
+    out = _np.zeros((size, *rows.shape[1:]), value.dtype)
+    _add_rows(out, _np.where(indices < 0, indices + size, indices), rows)
+    return _np.moveaxis(out, 0, axis)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
+    return _np.take_along_axis(x, indices, axis)
+
+
+def take_along_axis_transposed(value: Any, indices: Any, size: int, axis: int) -> Any:
+    """Zeros of length `size` along `axis` with every element of `value` added at its index."""
+    value, indices = _np.broadcast_arrays(value, indices)
+    rows = _np.moveaxis(value, axis, -1)
+    where = _np.moveaxis(indices, axis, -1)
+    where = _np.where(where < 0, where + size, where)
+    if where.size and (where.min() < 0 or where.max() >= size):
+        raise IndexError(f"indices from {indices.min()} to {indices.max()} for an axis of size {size}")
+    starts = _np.arange(0, _np.prod(rows.shape[:-1], dtype=int) * size, size) if size else _np.zeros(0, int)
+    flat = _np.zeros(starts.size * size, value.dtype)
+    _np.add.at(flat, (starts.reshape(*rows.shape[:-1], 1) + where).ravel(), rows.ravel())
+    return _np.moveaxis(flat.reshape(*rows.shape[:-1], size), -1, axis)
+
+
+def put_along_axis(x: Any, value: Any, indices: Any, axis: int) -> Any:
+    """A copy of `x` with `value` at `indices` along `axis`."""
+    shape = _np.broadcast_shapes(x.shape[:axis], indices.shape[:axis])
+    if axis != -1:
+        tail = _np.broadcast_shapes(x.shape[axis + 1 :], indices.shape[axis + 1 :])
+    else:
+        tail = ()
+    out = _np.array(_np.broadcast_to(x, (*shape, x.shape[axis], *tail)))
+    _np.put_along_axis(out, indices, value, axis)
+    return out
+
+
+def _names_once(index: Any) -> bool:
+    """Whether no position can be named twice: there are no integer arrays in `index`."""
     parts = index if isinstance(index, tuple) else (index,)
-    return all(isinstance(part, (int, _np.integer, slice)) or part is None or part is Ellipsis for part in parts)
+    return all(not isinstance(part, (list, _np.ndarray)) or _np.asarray(part).dtype == bool for part in parts)
+
+
+def _add_at(out: Any, index: Any, value: Any) -> None:
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(type(part) is int or getattr(part, "dtype", None) == _np.int64 for part in parts):
+        # Leading axes are indexed by integers alone: number the rows.
+        arrays = _np.broadcast_arrays(*parts)
+        sizes = out.shape[: len(parts)]
+        row = _np.zeros(arrays[0].shape, int)
+        for array, size in zip(arrays, sizes):
+            if array.size and not (-size <= array.min() and array.max() < size):
+                raise IndexError(f"index {array} is out of bounds for an axis of size {size}")
+            row = row * size + _np.where(array < 0, array + size, array)
+        rest = out.shape[len(parts) :]
+        value = _np.broadcast_to(value, row.shape + rest)
+        _add_rows(out.reshape(-1, *rest) if out.size else out.reshape(0, *rest), row.ravel(), value.reshape(-1, *rest))
+    else:
+        _np.add.at(out, index, value)
+
+
+def _add_rows(out: Any, rows: Any, value: Any) -> None:
+    """Add `value[i]` to `out[rows[i]]`; `out` is contiguous, `rows` are not negative."""
+    if value.size == 0:
+        return
+    if rows.size and (rows.min() < 0 or rows.max() >= out.shape[0]):
+        raise IndexError(f"indices from {rows.min()} to {rows.max()} for an axis of size {out.shape[0]}")
+    width = out[0].size
+    if width > 1:
+        rows = (rows[:, None] * width + _np.arange(width)).ravel()
+    _np.add.at(out.reshape(-1), rows, value.ravel())

@@ -1,1 +1,147 @@
-"""NumPy kernels: linear algebra: decompositions, solvers, determinants."""
+"""Linear algebra: decompositions, solvers, determinants."""
+
+from __future__ import annotations
+
+from functools import wraps as _wraps
+from typing import Any, Callable
+
+import numpy as _np
+from numpy import linalg as _linalg
+
+from ...errors import LinearAlgebraError as _LinearAlgebraError
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Raise LAPACK's complaints as one of our errors."""
+
+    @_wraps(function)
+    def kernel(x: Any, *args: Any) -> Any:
+        try:
+            return function(x, *args)
+        except _linalg.LinAlgError as error:
+            raise _LinearAlgebraError(f"{function.__name__} of shape {x.shape}: {error}.") from error
+
+    return kernel
+
+
+@_checked
+def inv(x: Any) -> Any:
+    return _linalg.inv(x)
+
+
+@_checked
+def solve(x: Any, y: Any) -> Any:
+    return _linalg.solve(x, y)
+
+
+@_checked
+def cholesky(x: Any) -> Any:
+    return _linalg.cholesky(x)
+
+
+def det(x: Any) -> Any:
+    return _linalg.det(x)
+
+
+def slogdet(x: Any) -> Any:
+    return tuple(_linalg.slogdet(x))
+
+
+@_checked
+def eigh(x: Any) -> Any:
+    return tuple(_linalg.eigh(x))
+
+
+@_checked
+def eigvalsh(x: Any) -> Any:
+    return _linalg.eigvalsh(x)
+
+
+@_checked
+def eig(x: Any) -> Any:
+    dtype = _np.result_type(x, _np.complex64)
+    values, vectors = _linalg.eig(x)
+    return values.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
+
+
+@_checked
+def eigvals(x: Any) -> Any:
+    return _linalg.eigvals(x).astype(_np.result_type(x, _np.complex64), copy=False)
+
+
+@_checked
+def svd(x: Any, full_matrices: bool) -> Any:
+    return tuple(_linalg.svd(x, full_matrices))
+
+
+@_checked
+def svdvals(x: Any) -> Any:
+    return _linalg.svd(x, compute_uv=False)
+
+
+@_checked
+def qr(x: Any, mode: str) -> Any:
+    return tuple(_linalg.qr(x, mode))
+
+
+@_checked
+def pinv(x: Any, rtol: Any) -> Any:
+    return _linalg.pinv(x, rtol=rtol)
+
+
+@_checked
+def matrix_rank(x: Any, rtol: Any) -> Any:
+    singular_values = _linalg.svd(x, compute_uv=False)
+    largest = singular_values.max(-1, initial=0, keepdims=True)
+    return _np.count_nonzero(singular_values > _np.asarray(rtol)[..., None] * largest, axis=-1)
+
+
+@_checked
+def cofactor(x: Any) -> Any:
+    """The gradient of the determinant: det(x) inv(x).T, and what that tends to where x is singular."""
+    try:
+        out = _linalg.det(x)[..., None, None] * _linalg.inv(x).swapaxes(-1, -2)
+        if _np.isfinite(out).all():
+            return out
+    except _linalg.LinAlgError:
+        pass  # some matrix is singular
+    u, s, vh = _linalg.svd(x)
+    sign = (_linalg.det(u) * _linalg.det(vh))[..., None, None]
+    return sign * (u.conj() * _products_without(s)[..., None, :]) @ vh.conj()
+
+
+@_checked
+def cofactor_product(g: Any, x: Any) -> Any:
+    """The second derivative of the determinant, a symmetric bilinear form, applied to `g`; for singular x too."""
+    u, s, vh = _linalg.svd(x)
+    n = s.shape[-1]
+    pairs = _np.zeros((*s.shape, n), s.dtype)  # the product of all singular values but two
+    for i in range(n):
+        others = _np.delete(s, i, -1)
+        pairs[..., i, _np.arange(n) != i] = _products_without(others)
+    w = u.conj().swapaxes(-1, -2) @ g @ vh.conj().swapaxes(-1, -2)
+    inside = -(pairs * w).swapaxes(-1, -2)
+    diagonal = _np.diagonal(w, 0, -2, -1)
+    i = _np.arange(n)
+    inside[..., i, i] = (pairs @ diagonal[..., None])[..., 0]
+    sign = (_linalg.det(u) * _linalg.det(vh))[..., None, None]
+    return sign * (u.conj() @ inside @ vh.conj())
+
+
+def _products_without(s: Any) -> Any:
+    """For each element of the last axis the product of the others."""
+    n = s.shape[-1]
+    ones = _np.ones((*s.shape[:-1], 1), s.dtype)
+    before = _np.cumprod(_np.concatenate((ones, s[..., : n - 1]), -1), -1)[..., :n]
+    after = _np.cumprod(_np.concatenate((ones, s[..., :0:-1]), -1), -1)[..., :n][..., ::-1]
+    return before * after
+
+
+def vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+    if axis is not None and len(axis) == 0:
+        return _np.abs(x) if ord != 0 else (x != 0).astype(_np.abs(x).dtype)
+    return _linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+def cross(x: Any, y: Any, axis: int) -> Any:
+    return _linalg.cross(x, y, axis=axis)

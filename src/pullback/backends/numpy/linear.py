@@ -1,1 +1,102 @@
-"""NumPy kernels: matrix products."""
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as _np
+
+_float32 = _np.float32
+
+
+def _is_half(x: Any) -> bool:
+    """float16 or bfloat16: no BLAS, and too few digits to add up in."""
+    return x.dtype.itemsize == 2 and x.dtype.kind in "fV"
+
+
+def matmul(x: Any, y: Any) -> Any:
+    if _is_half(x) and _is_half(y):
+        return matmul(x.astype(_float32), y.astype(_float32)).astype(_np.result_type(x, y))
+    if y.ndim == 2 and x.ndim > 2 and x.flags.c_contiguous and x.size:
+        return _np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])  # one product, not many
+    return _np.matmul(x, y)
+
+
+def linear(x: Any, weight: Any, bias: Any) -> Any:
+    out = matmul(x, weight.T)
+    if bias is None:
+        return out
+    if out.ndim and bias.dtype == out.dtype:
+        out += bias
+        return out
+    return out + bias
+
+
+def vecdot(x: Any, y: Any, axis: int) -> Any:
+    return _np.vecdot(x, y, axis=axis)
+
+
+def tensordot(x: Any, y: Any, axes: Any) -> Any:
+    if _is_half(x) and _is_half(y):
+        return _np.tensordot(x.astype(_float32), y.astype(_float32), axes).astype(_np.result_type(x, y))
+    return _np.tensordot(x, y, axes)
+
+
+def diagonal(x: Any, offset: int) -> Any:
+    return _np.diagonal(x, offset, -2, -1)
+
+
+def place_diagonal(value: Any, shape: Any, offset: int) -> Any:
+    """Zeros with `value` on a diagonal."""
+    out = _np.zeros(shape, value.dtype)
+    first = _np.arange(value.shape[-1])
+    out[..., first + max(-offset, 0), first + max(offset, 0)] = value
+    return out
+
+
+def einsum(xs: Any, subscripts: str) -> Any:
+    """A product of arrays in canonical form (see functions/linear.py), pair by pair."""
+    inputs, output = subscripts.split("->")
+    terms = list(zip(inputs.split(","), xs))
+    if len(terms) > 2:
+        path = _np.einsum_path(subscripts, *xs, optimize="greedy")[0][1:]
+    else:
+        path = [tuple(range(len(terms)))]
+    for positions in path:
+        chosen = [terms.pop(i) for i in sorted(positions, reverse=True)]
+        while len(chosen) > 1:
+            first, second = chosen.pop(), chosen.pop()
+            needed = set(output).union(*(labels for labels, _ in (*terms, *chosen)))
+            chosen.append(_contract(first, second, needed))
+        terms.append(chosen[0])
+    labels, out = terms[0]
+    return _np.transpose(out, [labels.index(label) for label in output])
+
+
+def _contract(first: Any, second: Any, needed: set[str]) -> tuple[str, Any]:
+    """The product of two terms, summed over the labels that are not needed, as a batch of matrix products."""
+    (left, x), (right, y) = first, second
+    batch = [label for label in left if label in right and label in needed]
+    summed = [label for label in left if label in right and label not in needed]
+    rows = [label for label in left if label not in right]
+    columns = [label for label in right if label not in left]
+    size = dict(zip(left, x.shape)) | dict(zip(right, y.shape))
+
+    def sizes(labels: list[str]) -> list[int]:
+        return [size[label] for label in labels]
+
+    def count(labels: list[str]) -> int:
+        return int(_np.prod(sizes(labels), dtype=int))
+
+    x = _np.transpose(x, [left.index(label) for label in (*batch, *rows, *summed)])
+    y = _np.transpose(y, [right.index(label) for label in (*batch, *summed, *columns)])
+    if summed:
+        x = x.reshape(*sizes(batch), count(rows), count(summed))
+        y = y.reshape(*sizes(batch), count(summed), count(columns))
+        out = matmul(x, y)
+    else:
+        x = x.reshape(*sizes(batch), count(rows), 1)
+        y = y.reshape(*sizes(batch), 1, count(columns))
+        out = x * y
+    labels = (*batch, *rows, *columns)
+    return "".join(labels), out.reshape(sizes(list(labels)))

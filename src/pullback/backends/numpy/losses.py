@@ -1,1 +1,162 @@
-"""NumPy kernels: losses."""
+"""NumPy kernels: losses. float16 and bfloat16 are computed in float32 and rounded once.
+
+Classes are on axis 1 of the logits (samples, classes, ...), or on their only axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as _np
+
+from .activations import _log1p_exp_of_minus_size, widened as _widened
+
+_BLOCK = 1 << 16  # logits looked at once
+
+
+def _reduced(losses: Any, reduction: str, dtype: Any) -> Any:
+    losses = _np.asarray(losses)
+    if reduction == "none":
+        return losses.astype(dtype, copy=False)
+    total = _np.add.reduce(losses, None)
+    if reduction == "mean":
+        with _np.errstate(invalid="ignore"):  # the mean of nothing is NaN
+            total = total / _np.float64(losses.size)
+    return total.astype(dtype)
+
+
+def _rows(x: Any) -> Any:
+    """The logits with a row for each sample and position."""
+    classes_last = x if x.ndim < 3 else _np.moveaxis(x, 1, -1)
+    return classes_last.reshape(-1, classes_last.shape[-1])
+
+
+def _blocks(rows: Any) -> Any:
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+def _targets(target: Any, ignore_index: int, classes: int) -> tuple[Any, Any]:
+    """Which targets count, and all targets as valid classes."""
+    flat = target.reshape(-1)
+    counts = flat != ignore_index
+    flat = _np.where(counts, flat, flat.dtype.type(0))
+    if flat.size and not (0 <= flat.min() and flat.max() < classes):
+        if _np.any(counts):
+            raise IndexError(f"targets from {flat.min()} to {flat.max()} for {classes} classes.")
+    return counts, flat
+
+
+def _target_weights(counts: Any, flat: Any, weight: Any, dtype: Any) -> Any:
+    return counts.astype(dtype) if weight is None else _np.where(counts, weight[flat], 0).astype(dtype)
+
+
+def cross_entropy(
+    x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> tuple[Any, Any, Any]:
+    """The loss, log(sum(exp(x))) of each row, and what a mean is divided by."""
+    rows = _rows(x)
+    classes = rows.shape[1]
+    counts, flat = _targets(target, ignore_index, classes)
+    lse = _np.empty(len(rows), _np.float64 if x.dtype.itemsize == 8 else _np.float32)
+    picked = _np.empty_like(lse)
+    others = _np.empty_like(lse) if label_smoothing else None
+    for block in _blocks(rows):
+        part = _widened(rows[block])
+        largest = _np.maximum.reduce(part, 1)
+        shifted = part - largest[:, None]
+        _np.exp(shifted, out=shifted)
+        lse[block] = _np.log(_np.add.reduce(shifted, 1)) + largest
+        picked[block] = part[_np.arange(len(part)), flat[block]]
+        if others is not None:
+            others[block] = _np.add.reduce(part, 1) if weight is None else part @ _widened(weight)
+    weights = _target_weights(counts, flat, weight, lse.dtype)
+    losses = lse - picked
+    losses *= weights * (1 - label_smoothing)
+    if others is not None:
+        total = classes if weight is None else _np.add.reduce(_widened(weight))
+        losses += (label_smoothing / classes) * (total * lse - others)
+    losses[~counts] = 0  # also where the logits of an ignored sample are infinite
+    normalizer = _np.add.reduce(weights)
+    if reduction == "none":
+        return losses.reshape(target.shape).astype(x.dtype, copy=False), lse, normalizer
+    loss = _np.add.reduce(losses)
+    if reduction == "mean":
+        loss = loss / normalizer if normalizer != 0 else loss * 0
+    return loss.astype(x.dtype), lse, normalizer
+
+
+def cross_entropy_gradient(
+    g: Any, x: Any, target: Any, weight: Any, lse: Any, normalizer: Any, ignore_index: int, reduction: str,
+    label_smoothing: float,
+) -> Any:  # fmt: skip
+    rows = _rows(x)
+    classes = rows.shape[1]
+    counts, flat = _targets(target, ignore_index, classes)
+    scale = _np.where(counts, _np.broadcast_to(g, target.shape).reshape(-1), 0).astype(lse.dtype)
+    if reduction == "mean" and normalizer != 0:
+        scale /= normalizer
+    own = scale * _target_weights(counts, flat, weight, lse.dtype) * lse.dtype.type(1 - label_smoothing)
+    smooth = scale * lse.dtype.type(label_smoothing / classes)
+    total = own + smooth * (classes if weight is None else _np.add.reduce(_widened(weight)))
+    out = _np.empty(rows.shape, x.dtype)
+    for block in _blocks(rows):
+        part = _np.subtract(_widened(rows[block]), lse[block, None])
+        _np.exp(part, out=part)
+        part *= total[block, None]
+        if label_smoothing:
+            part -= smooth[block, None] if weight is None else smooth[block, None] * _widened(weight)
+        part[_np.arange(len(part)), flat[block]] -= own[block]
+        part[~counts[block]] = 0
+        out[block] = part
+    if x.ndim < 3:
+        return out.reshape(x.shape)
+    return _np.moveaxis(out.reshape(x.shape[0], *x.shape[2:], classes), -1, 1)
+
+
+def soft_cross_entropy(x: Any, target: Any, weight: Any, reduction: str, label_smoothing: float) -> Any:
+    rows, targets = _rows(x), _rows(target)
+    losses = _np.empty(len(rows), _np.float64 if x.dtype.itemsize == 8 else _np.float32)
+    for block in _blocks(rows):
+        part, wanted = _widened(rows[block]), _widened(targets[block])
+        if label_smoothing:
+            wanted = wanted * (1 - label_smoothing) + label_smoothing / rows.shape[1]
+        if weight is not None:
+            wanted = wanted * _widened(weight)
+        part = part - _np.maximum.reduce(part, 1)[:, None]
+        part -= _np.log(_np.add.reduce(_np.exp(part), 1))[:, None]
+        losses[block] = -_np.vecdot(part, wanted)
+    losses = losses.reshape((x.shape[0], *x.shape[2:]) if x.ndim > 1 else ())
+    return _reduced(losses, reduction, x.dtype)
+
+
+def binary_cross_entropy_with_logits(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+    wide, wanted = _widened(x), _widened(target)
+    losses = _log1p_exp_of_minus_size(wide)
+    if pos_weight is None:  # max(x, 0) - x y + log(1 + exp(-|x|))
+        losses += _np.maximum(wide, 0)
+        losses = losses - wide * wanted
+    else:  # (1 - y) x + (1 + (p - 1) y) (log(1 + exp(-|x|)) + max(-x, 0))
+        losses -= _np.minimum(wide, 0)
+        losses = losses * (1 + (_widened(pos_weight) - 1) * wanted) + (1 - wanted) * wide
+    if weight is not None:
+        losses = losses * _widened(weight)
+    return _reduced(losses, reduction, x.dtype)
+
+
+def mse_loss(x: Any, target: Any, reduction: str) -> Any:
+    difference = _widened(x) - _widened(target)
+    return _reduced(_np.square(difference), reduction, _np.result_type(x.dtype, target.dtype))
+
+
+def l1_loss(x: Any, target: Any, reduction: str) -> Any:
+    difference = _widened(x) - _widened(target)
+    return _reduced(_np.abs(difference), reduction, _np.result_type(x.dtype, target.dtype))
+
+
+def huber_loss(x: Any, target: Any, reduction: str, delta: float) -> Any:
+    size = _np.asarray(_np.abs(_widened(x) - _widened(target)))
+    within = _np.minimum(size, delta)
+    size -= 0.5 * within
+    size *= within
+    return _reduced(size, reduction, _np.result_type(x.dtype, target.dtype))

@@ -1,37 +1,120 @@
-"""Reductions. `axis` is None or a tuple of negative integers."""
+"""Reductions. `axis` is None or a tuple of negative integers; running ones have one axis, in a tuple."""
 
 from __future__ import annotations
 
+import math as _math
 from typing import Any
 
 import numpy as _np
 
 _add_reduce = _np.add.reduce
+_multiply_reduce = _np.multiply.reduce
+_maximum_reduce = _np.maximum.reduce
+_minimum_reduce = _np.minimum.reduce
+_or_reduce = _np.logical_or.reduce
+_and_reduce = _np.logical_and.reduce
+_SUMS_ITSELF = frozenset("fdFD")  # dtypes whose mean is the sum in that dtype, divided
 
 
 def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _add_reduce(x, axis, None, None, keepdims)
 
 
+def _count(x: Any, axis: Any) -> int:
+    return x.size if axis is None else _math.prod([x.shape[a] for a in axis])
+
+
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    count = _count(x, axis)
+    if not count:
+        with _np.errstate(all="ignore"):
+            return _np.true_divide(_add_reduce(x, axis, None, None, keepdims), 0)
+    if x.dtype.char in _SUMS_ITSELF:
+        return _add_reduce(x, axis, None, None, keepdims) / count
     return _np.mean(x, axis=axis, keepdims=keepdims)
 
 
+def var(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
+    count = _count(x, axis)
+    if count > correction:
+        return _np.var(x, axis=axis, ddof=correction, keepdims=keepdims)
+    with _np.errstate(all="ignore"):
+        deviation = _np.abs(x - mean(x, axis, True))
+        return _np.true_divide(sum(deviation * deviation, axis, keepdims), 0)
+
+
+def std(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
+    return _np.sqrt(var(x, axis, correction, keepdims))
+
+
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _np.max(x, axis=axis, keepdims=keepdims)
+    return _maximum_reduce(x, axis, None, None, keepdims)
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _np.min(x, axis=axis, keepdims=keepdims)
+    return _minimum_reduce(x, axis, None, None, keepdims)
 
 
 def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _np.prod(x, axis=axis, keepdims=keepdims)
+    return _multiply_reduce(x, axis, None, None, keepdims)
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _np.any(x, axis=axis, keepdims=keepdims)
+    return _or_reduce(x, axis, None, None, keepdims)
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _np.all(x, axis=axis, keepdims=keepdims)
+    return _and_reduce(x, axis, None, None, keepdims)
+
+
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _add_reduce(_np.not_equal(x, 0), axis, _np.int64, None, keepdims)
+
+
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _np.argmax(x, axis=None if axis is None else axis[0], keepdims=keepdims)
+
+
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _np.argmin(x, axis=None if axis is None else axis[0], keepdims=keepdims)
+
+
+def cumulative_sum(x: Any, axis: Any, reverse: bool = False) -> Any:
+    return _np.flip(_np.cumsum(_np.flip(x, axis), axis[0]), axis) if reverse else _np.cumsum(x, axis[0])
+
+
+def cumulative_prod(x: Any, axis: Any, reverse: bool = False, exclusive: bool = False) -> Any:
+    if reverse:
+        return _np.flip(cumulative_prod(_np.flip(x, axis), axis, False, exclusive), axis)
+    if not exclusive:
+        return _np.cumprod(x, axis[0])
+    out = _np.ones_like(x)
+    if x.shape[axis[0]] > 1:
+        _np.cumprod(x[_along(axis[0], None, -1)], axis[0], out=out[_along(axis[0], 1, None)])
+    return out
+
+
+def _along(axis: int, start: int | None, stop: int | None) -> Any:
+    """The index of a stretch along one (negative) axis."""
+    return (Ellipsis, slice(start, stop)) + (slice(None),) * (-axis - 1)
+
+
+def shift(x: Any, axis: Any, offset: int) -> Any:
+    """Move elements along an axis; zeros come in where nothing was."""
+    out = _np.zeros_like(x)
+    if offset >= 0:
+        out[_along(axis[0], offset, None)] = x[_along(axis[0], None, -offset or None)]
+    else:
+        out[_along(axis[0], None, offset)] = x[_along(axis[0], -offset, None)]
+    return out
+
+
+def recurrence(x: Any, factor: Any, axis: Any, reverse: bool = False) -> Any:
+    """out[i] = x[i] + factor[i] * out[i-1] along an axis, or from its end."""
+    out = _np.array(x, dtype=_np.result_type(x, factor))
+    rows, factors = _np.moveaxis(out, axis[0], 0), _np.moveaxis(_np.broadcast_to(factor, x.shape), axis[0], 0)
+    if reverse:
+        rows, factors = rows[::-1], factors[::-1]
+    for i in range(1, len(rows)):
+        rows[i] += factors[i] * rows[i - 1]
+    return out

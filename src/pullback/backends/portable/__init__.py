@@ -28,6 +28,7 @@ _MODULES = (
     "attention",
     "scan",
     "special",
+    "quantized",
 )
 
 

@@ -3,3 +3,58 @@
 from __future__ import annotations
 
 from typing import Any
+
+
+def _along(axis: int, part: slice) -> Any:
+    """The index of a stretch along one (negative) axis."""
+    return (Ellipsis, part) + (slice(None),) * (-axis - 1)
+
+
+def _first_and_rest(length: int, reverse: bool) -> tuple[slice, slice]:
+    """The step taken first and the others."""
+    return (slice(length - 1, length), slice(0, length - 1)) if reverse else (slice(0, 1), slice(1, length))
+
+
+def _joined(xp: Any, first: Any, rest: Any, axis: int, reverse: bool) -> Any:
+    return xp.concat([rest, first] if reverse else [first, rest], axis)
+
+
+def _slice_shape(shape: Any, axis: int) -> tuple[int, ...]:
+    """A shape with length 1 along `axis`."""
+    return (*shape[:axis], 1, *shape[len(shape) + axis + 1 :])
+
+
+def _state_before(xp: Any, h0: Any, shape: Any, axis: int) -> Any:
+    """`h0` with an axis for time put in."""
+    without_time = (*shape[:axis], *shape[len(shape) + axis + 1 :])
+    return xp.reshape(xp.broadcast_to(h0, without_time), _slice_shape(shape, axis))
+
+
+def ssm_scan(xp: Any, x: Any, a: Any, h0: Any, axis: int, reverse: bool) -> Any:
+    shape, length = tuple(x.shape), x.shape[axis]
+    factors = xp.broadcast_to(a, shape)
+    if h0 is not None and length:
+        first, rest = (_along(axis, part) for part in _first_and_rest(length, reverse))
+        start = xp.getitem(x, first) + xp.getitem(factors, first) * _state_before(xp, h0, shape, axis)
+        x = _joined(xp, start, xp.getitem(x, rest), axis, reverse)
+    return xp.recurrence(x, factors, (axis,), reverse)
+
+
+def ssm_scan_gradient(
+    xp: Any, g: Any, a: Any, h0: Any, out: Any, a_shape: Any, h0_shape: Any, axis: int, reverse: bool, needs: Any
+) -> tuple[Any, ...]:
+    shape, length = tuple(g.shape), g.shape[axis]
+    factors = xp.broadcast_to(a, shape)
+    cotangents = xp.ssm_scan(g, xp.shift(factors, (axis,), 1 if reverse else -1), None, axis, not reverse)
+    grad_a = grad_h0 = None
+    if needs[1]:
+        previous = xp.shift(out, (axis,), -1 if reverse else 1)
+        if h0 is not None and length:
+            _, rest = (_along(axis, part) for part in _first_and_rest(length, reverse))
+            previous = _joined(xp, _state_before(xp, h0, shape, axis), xp.getitem(previous, rest), axis, reverse)
+        grad_a = xp.sum_to(cotangents * previous, a_shape)
+    if needs[2]:
+        first = _along(axis, _first_and_rest(length, reverse)[0])
+        product = xp.sum(xp.getitem(cotangents, first) * xp.getitem(factors, first), (axis,), False)
+        grad_h0 = xp.sum_to(product, h0_shape)
+    return cotangents, grad_a, grad_h0

@@ -1,5 +1,10 @@
-"""Portable kernels: sorting and searching."""
+"""Portable kernels: sorting, searching and sets."""
 
 from __future__ import annotations
 
 from typing import Any
+
+
+def top_indices(xp: Any, x: Any, k: int, axis: Any, largest: bool = True) -> Any:
+    order = xp.argsort(x, axis, largest, True)
+    return xp.getitem(order, (Ellipsis, slice(None, k)) + (slice(None),) * (-axis[0] - 1))

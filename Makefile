@@ -1,0 +1,56 @@
+# Every target makes its own .venv first; the second time that costs nothing (a stamp per extra, renewed when
+# pyproject.toml changes).
+PYTHON ?= python3
+WORKERS ?= 2
+PYTEST_FLAGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# Workers share the cores: a thread pool in each of them would only get in the way.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: help test test-all lint format bench demo clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make test       lint and the tests: what CI runs'
+	@echo 'make test-all   lint and all tests, the slow ones too'
+	@echo 'make lint       ruff and mypy'
+	@echo 'make format     let ruff format the code'
+	@echo 'make bench      install the peers and run all benchmarks'
+	@echo 'make demo       fit a small network to handwritten digits'
+	@echo 'make clean      remove .venv and all caches'
+
+test: lint $(STAMP)-test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
+
+test-all: lint $(STAMP)-test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow' $(PYTEST_FLAGS)
+
+lint: $(STAMP)-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)-dev
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)-bench
+	$(BIN)/python -m benchmarks
+
+demo: $(STAMP)-demo
+	$(BIN)/python examples/digits.py
+
+clean:
+	rm -rf $(VENV) build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP)-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --progress-bar off --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,219 @@
+"""Operations of one's own: `custom_op` for functions, `BackwardOp` for objects."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from .. import modes
+from ..errors import GradientError, ShapeError
+from ..tensor.core import Tensor, make
+from .apply import apply, new_node
+from .graph import Leaf
+from .operation import Operation, Recipe, Rule, Table
+
+# -- functions -----------------------------------------------------------------------------------
+
+
+class CustomOperation(Operation):
+    """An operation with a kernel and rules given by the user; the rules are written on tensors."""
+
+    __slots__ = ("kernel", "rules", "tangent_rule", "shape_rule", "recipes")
+
+    def kernel_for(self, backend: Any) -> Callable[..., Any]:
+        return self.kernel
+
+    def recipe_for(self, table: Table, mask: tuple[bool, ...]) -> Recipe:
+        recipe = self.recipes.get(mask)
+        if recipe is None:
+            self.check_differentiable(mask)
+            recipe = Recipe(self, self.rules, mask)
+            recipe.backward = _on_raw_arrays_too(recipe.backward)
+            recipe.on_tensors = True
+            self.recipes[mask] = recipe
+        return recipe
+
+
+def _on_raw_arrays_too(backward: Rule) -> Rule:
+    """A rule written on tensors, for raw arrays as well: wraps what it is given, unwraps what it returns."""
+
+    def wrapped(g: Any, *saved: Any) -> Any:
+        if _holds_tensors(g):
+            return backward(g, *saved)
+        with modes.changed(recording=False):
+            gradients = backward(_wrap(g), *map(_wrap, saved))
+        return tuple(grad._data if isinstance(grad, Tensor) else grad for grad in gradients)
+
+    return wrapped
+
+
+def _holds_tensors(g: Any) -> bool:
+    return isinstance(g, Tensor) or (isinstance(g, tuple) and any(isinstance(part, Tensor) for part in g))
+
+
+def _wrap(value: Any) -> Any:
+    from .. import backends
+
+    if isinstance(value, tuple):
+        return tuple(map(_wrap, value))
+    return make(value, None) if backends.of(value) is not None else value
+
+
+def custom_op(
+    forward: Callable[..., Any],
+    *,
+    name: str | None = None,
+    outputs: str = "out",
+    residuals: str = "",
+    jvp: Callable[..., Any] | None = None,
+    shape: Callable[..., Any] | None = None,
+    joint: Rule | None = None,
+    **rules: Rule,
+) -> Callable[..., Any]:
+    """A differentiable function of a kernel `forward` on raw arrays and its gradient rules.
+
+    `forward` takes arrays by position and static arguments by keyword. There is a rule for each array
+    that has a gradient, under the array's name; the names of a rule's arguments after the cotangent
+    say what is kept for it: an array, `out`, `x_shape`, a static argument. Rules are written on
+    tensors, so they are differentiated in turn. `joint` gives the gradients of all arrays at once.
+    `jvp(primals, tangents)` gives the tangent of the result; without it forward mode uses the rules.
+
+    >>> import numpy as np, pullback as pb
+    >>> cube = pb.custom_op(lambda x: x * x * x, name="cube", x=lambda g, x: 3 * g * x * x)
+    >>> w = pb.tensor([2.0], requires_grad=True)
+    >>> cube(w).sum().backward()
+    >>> w.grad
+    tensor([12.])
+    """
+    code = forward.__code__  # type: ignore[attr-defined]
+    arrays = code.co_varnames[: code.co_argcount]
+    static = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    defaults = forward.__kwdefaults__ or {}  # type: ignore[attr-defined]
+    for rule in rules:
+        if rule not in arrays:
+            raise TypeError(f"custom_op: rule for {rule!r}, but the arrays of `forward` are {', '.join(arrays)}.")
+    if joint is not None:
+        rules["joint"] = joint
+    operation = CustomOperation(
+        name or forward.__name__, " ".join(arrays), " ".join(static), residuals, outputs,
+        arrays if joint else rules, False, "", False, False, False, False,
+    )  # fmt: skip
+    operation.kernel = lambda *args: forward(*args[: len(arrays)], **dict(zip(static, args[len(arrays) :])))
+    operation.rules = rules
+    operation.tangent_rule = jvp
+    operation.shape_rule = shape
+    operation.recipes = {}
+
+    def function(*args: Any, **options: Any) -> Any:
+        if len(args) != len(arrays):
+            raise TypeError(f"{operation.name}: expected the arrays {', '.join(arrays)}, got {len(args)} arguments.")
+        unknown = set(options) - set(static)
+        if unknown:
+            raise TypeError(f"{operation.name}: unknown argument {', '.join(sorted(unknown))}.")
+        missing = [n for n in static if n not in options and n not in defaults]
+        if missing:
+            raise TypeError(f"{operation.name}: missing argument {', '.join(missing)}.")
+        return apply(operation, args, tuple(options.get(n, defaults.get(n)) for n in static))
+
+    function.__name__ = operation.name
+    function.__doc__ = forward.__doc__
+    return function
+
+
+# -- objects -------------------------------------------------------------------------------------
+
+
+class BackwardOp:
+    """An operation as an object: the tensors it was applied to, and how a gradient passes through it.
+
+    Subclass it, or pass the two to the constructor, and give it to `Tensor.set_backward_op`.
+
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = pb.tensor([1.0, 4.0])
+    >>> y.set_backward_op(pb.BackwardOp([x], lambda g: (2 * x * g,)))
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    name = "custom"
+
+    def __init__(self, inputs: Any = (), backward: Callable[[Tensor], Any] | None = None) -> None:
+        self.inputs = tuple(inputs)
+        if backward is not None:
+            self.backward = backward  # type: ignore[method-assign]
+
+    def backward(self, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of `inputs`, in their order, given that of the result; None for no gradient."""
+        raise NotImplementedError(f"{type(self).__name__} has no `backward`.")
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+_OBJECT = Operation("custom", "*xs", "op", "", "out", ("xs",), False, "", False, False, False, False)
+
+
+def _object_backward(g: Any, op: BackwardOp) -> tuple[Any, ...]:
+    if isinstance(g, Tensor):
+        return _checked(op, op.backward(g))
+    with modes.changed(recording=False):
+        return tuple(x._data for x in _checked(op, op.backward(make(g, None))))
+
+
+def _checked(op: BackwardOp, gradients: Any) -> tuple[Tensor, ...]:
+    """The gradients of the tracked inputs, after checking how many there are and their shapes."""
+    gradients = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+    if len(gradients) != len(op.inputs):
+        raise ShapeError(f"{op!r}: backward returned {len(gradients)} gradients for {len(op.inputs)} inputs.")
+    result = []
+    for x, gradient in zip(op.inputs, gradients):
+        if x._node is None:
+            continue
+        if gradient is None:
+            from .tables import TENSORS
+
+            gradient = TENSORS.zeros_like(x.detach())
+        if gradient.shape != x.shape:
+            raise ShapeError(f"{op!r}: backward returned shape {gradient.shape} for an input of shape {x.shape}.")
+        result.append(gradient)
+    return tuple(result)
+
+
+def attach(tensor: Tensor, op: BackwardOp) -> None:
+    """Make `tensor` the result of `op`."""
+    if isinstance(tensor._node, Leaf):
+        raise GradientError("set_backward_op: a variable is not the result of an operation; use `.detach()` of it.")
+    nodes = tuple(x._node for x in op.inputs)
+    mask = tuple(node is not None for node in nodes)
+    recipe = Recipe.of_function(_OBJECT, mask, ("op",), _object_backward)
+    tensor._node = new_node(recipe, tuple(node for node in nodes if node is not None), (op,))
+
+
+class RecordedOp(BackwardOp):
+    """A built-in operation in the graph, seen as an object."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        self.name = node.recipe.operation.name
+
+    @property
+    def inputs(self) -> tuple[BackwardOp | None, ...]:  # type: ignore[override]
+        """The operations behind the inputs that need a gradient; None for variables."""
+        return tuple(None if parent.recipe is None else RecordedOp(parent) for parent in self._node.inputs)
+
+    def backward(self, gradient: Tensor) -> tuple[Tensor, ...]:
+        """The gradients of the inputs that need one."""
+        from .engine import visit_alone
+
+        return visit_alone(self._node, gradient)
+
+
+def operation_behind(tensor: Tensor) -> BackwardOp | None:
+    """The operation that `tensor` is the result of."""
+    node = tensor._node
+    if node is None or isinstance(node, Leaf):
+        return None
+    if node.recipe.operation is _OBJECT and node.saved is not None:
+        return node.saved[0]
+    return RecordedOp(node)

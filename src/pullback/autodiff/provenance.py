@@ -1,0 +1,189 @@
+"""Telling where a NaN or an infinity was born: the operation, the user's line, the ranges of its inputs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable
+
+import numpy as np
+
+from .. import backends
+from .graph import Node, line_of
+
+UNKNOWN = object()
+
+
+def place(node: Node) -> str:
+    """Where the user called the operation: `file.py:41, in `function``."""
+    if node.code is None:
+        return "unknown place"
+    return f"{os.path.basename(node.code.co_filename)}:{line_of(node.code, node.lasti)}, in `{node.code.co_name}`"
+
+
+def kind_of_bad(raw: Any) -> str:
+    array = _to_numpy(raw)
+    if np.isnan(array).any():
+        return "nan"
+    return "inf"
+
+
+def describe_range(name: str, raw: Any) -> str:
+    """An input's smallest and largest element, shape and dtype."""
+    array = _to_numpy(raw)
+    shape_and_dtype = f"(shape {tuple(array.shape)}, {array.dtype.name})"
+    if array.size == 0 or array.dtype.kind not in "fiub":
+        return f"its `{name}` is {shape_and_dtype}"
+    with np.errstate(all="ignore"):
+        low, high = np.nanmin(array), np.nanmax(array)
+    return f"its `{name}` has a minimum of {low:.6g} and a maximum of {high:.6g} {shape_and_dtype}"
+
+
+def _to_numpy(raw: Any) -> np.ndarray[Any, Any]:
+    raw = getattr(raw, "_data", raw)
+    backend = backends.of(raw)
+    return np.asarray(raw) if backend is None else np.asarray(backend.to_numpy(raw))
+
+
+def _ranges(pairs: list[tuple[str, Any]]) -> str:
+    arrays = [(name, raw) for name, raw in pairs if backends.of(raw) is not None or isinstance(raw, (int, float))]
+    return "; ".join(describe_range(name, raw) for name, raw in arrays)
+
+
+def describe_outputs(operation: Any, inputs: Any, outputs: Any) -> str:
+    """The message of "trace" mode, about an operation that has just run in the user's code."""
+    import sys
+
+    from .graph import user_frame
+
+    frame = user_frame(sys._getframe(1))
+    where = (
+        f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}, in `{frame.f_code.co_name}`"
+        if frame is not None
+        else "unknown place"
+    )
+    bad = next(out for out in outputs if _to_numpy(out).dtype.kind in "fc" and not np.isfinite(_to_numpy(out)).all())
+    names = operation.inputs if not operation.variadic else [operation.inputs[0]] * len(inputs)
+    return f"`{operation.name}` made {kind_of_bad(bad)}: {where}: {_ranges(list(zip(names, inputs)))}."
+
+
+def describe_backward(node: Node, gradient: Any, what: str | None) -> str:
+    """The message about a gradient that is not finite although the operation's cotangent is."""
+    operation = node.recipe.operation
+    subject = f"gradient of `{operation.name}`" + (f" ({what})" if what else "")
+    kind = "not finite" if gradient is None or isinstance(gradient, tuple) else kind_of_bad(gradient)
+    saved = [
+        (name, value)
+        for name, value, (source, _) in zip(node.recipe.names, node.saved or (), node.recipe.sources)
+        if source in ("input", "output")
+    ]
+    ranges = _ranges(saved)
+    return f"{subject} is {kind}: {place(node)}{': ' + ranges if ranges else ''}."
+
+
+# -- forward -------------------------------------------------------------------------------------
+
+
+def born_forward(root: Node, value: Any, is_finite: Callable[[Any], bool]) -> str:
+    """The message about a result that is not finite: finds the first operation whose own result is not.
+
+    What operations returned is not kept as such. It is known where some rule kept it, and computed again
+    where an operation's inputs are known. Where neither is so, the lines in between are named.
+    """
+    nodes = _ancestors(root)
+    values = _known_values(nodes)
+    values[root] = value
+    unknown: list[Node] = []
+    for node in nodes:
+        if node.recipe is None:
+            if node in values and not is_finite(values[node]):
+                return f"a variable is {kind_of_bad(values[node])} already: {describe_range('value', values[node])}."
+            continue
+        if node not in values:
+            computed = _computed_again(node, values)
+            if computed is UNKNOWN:
+                unknown.append(node)
+                continue
+            values[node] = computed
+        if not isinstance(values[node], tuple) and not is_finite(values[node]):
+            return _describe_forward(node, values, [n for n in unknown if n.seq < node.seq])
+    return f"the result is {kind_of_bad(value)}."
+
+
+def _ancestors(root: Node) -> list[Node]:
+    """All nodes behind `root`, leaves included, oldest first."""
+    seen, stack = {root}, [root]
+    while stack:
+        for parent in stack.pop().inputs:
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return sorted(seen, key=lambda node: node.seq)
+
+
+def _tracked_inputs(node: Node) -> list[Node | None]:
+    parents = iter(node.inputs)
+    return [next(parents) if tracked else None for tracked in node.recipe.mask]
+
+
+def _known_values(nodes: list[Node]) -> dict[Node, Any]:
+    """The results that rules have kept: each node's own, or an input of a later one."""
+    values: dict[Node, Any] = {}
+    for node in nodes:
+        if node.recipe is None or node.saved is None:
+            continue
+        parents = _tracked_inputs(node)
+        operation = node.recipe.operation
+        for value, (kind, index) in zip(node.saved, node.recipe.sources):
+            if kind == "output" and len(operation.outputs) == 1 and not operation.many_outputs:
+                values[node] = value
+            elif kind == "input":
+                for parent, v in zip(parents, value) if operation.variadic else ((parents[index], value),):
+                    if parent is not None:
+                        values[parent] = v
+    return values
+
+
+def _computed_again(node: Node, values: dict[Node, Any]) -> Any:
+    """The node's result, if all its inputs and static arguments are known."""
+    operation = node.recipe.operation
+    if node.saved is None or operation.many_outputs or len(operation.outputs) > 1:
+        return UNKNOWN
+    saved = dict(zip(node.recipe.names, node.saved))
+    inputs = []
+    for i, parent in enumerate(_tracked_inputs(node)):
+        if parent is not None and parent in values:
+            inputs.append(values[parent])
+        elif operation.variadic and operation.inputs[0] in saved:
+            inputs.append(saved[operation.inputs[0]][i])
+        elif not operation.variadic and operation.inputs[i] in saved:
+            inputs.append(saved[operation.inputs[i]])
+        else:
+            return UNKNOWN
+    if any(name not in saved for name in operation.static):
+        return UNKNOWN
+    static = [saved[name] for name in operation.static]
+    backend = next((b for x in inputs if (b := backends.of(x)) is not None), None)
+    if backend is None or not hasattr(backend.xp, operation.name):
+        return UNKNOWN
+    with np.errstate(all="ignore"):
+        kernel = operation.kernel_for(backend)
+        result = kernel(inputs, *static) if operation.variadic else kernel(*inputs, *static)
+    return result[0] if operation.residuals else result
+
+
+def _describe_forward(node: Node, values: dict[Node, Any], unknown: list[Node]) -> str:
+    operation = node.recipe.operation
+    bad = kind_of_bad(values[node])
+    parents = _tracked_inputs(node)
+    doubtful = [n for n in unknown if n in set(node.inputs)]
+    if doubtful:
+        first = min(unknown, key=lambda n: n.seq)
+        return f"{bad} was made between {place(first)} (`{first.recipe.operation.name}`) and {place(node)} (`{operation.name}`)."
+    saved = dict(zip(node.recipe.names, node.saved or ()))
+    names = operation.inputs if not operation.variadic else operation.inputs * len(parents)
+    inputs = [
+        (name, values[parent] if parent is not None and parent in values else saved.get(name))
+        for name, parent in zip(names, parents)
+    ]
+    ranges = _ranges(inputs)
+    return f"`{operation.name}` made {bad}: {place(node)}{': ' + ranges if ranges else ''}."

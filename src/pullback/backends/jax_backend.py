@@ -1,0 +1,111 @@
+"""JAX arrays as a backend. They cannot be written: every update makes a new array."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import dtypes
+from ..errors import DtypeError
+from .standard import StandardBackend
+from .standard_indexing import Indexing, basic_index
+
+_WIDE = {"int64": "int32", "uint64": "uint32"}
+
+
+class JaxBackend(StandardBackend):
+    """JAX through `jax.numpy`. Without `jax_enable_x64` it has 32-bit numbers only, and int64 becomes int32."""
+
+    def __init__(self) -> None:
+        found = dict.fromkeys([*jax.devices(), *jax.devices("cpu")])
+        super().__init__(jnp, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)
+
+    def kernels(self) -> Mapping[str, Any]:
+        general = Indexing(self, _Later(self))
+
+        def concrete(index: Any) -> bool:
+            parts = index if isinstance(index, tuple) else (index,)
+            return not any(isinstance(part, jax.core.Tracer) for part in parts)
+
+        def native(index: Any) -> Any:
+            parts = index if isinstance(index, tuple) else (index,)
+            return tuple(np.asarray(part) if isinstance(part, list) else part for part in parts)
+
+        def getitem(x: Any, index: Any) -> Any:
+            if concrete(index) and basic_index(index, x.shape) is None:
+                return general.getitem(x, index)  # checks bounds, which JAX does not
+            return x[native(index)]
+
+        def setitem(x: Any, value: Any, index: Any) -> Any:
+            if concrete(index) and basic_index(index, x.shape) is None:
+                return general.setitem(x, value, index)  # keeps the last of values for one place
+            return x.at[native(index)].set(value)
+
+        def index_add(x: Any, value: Any, index: Any) -> Any:
+            return x.at[native(index)].add(value)
+
+        return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
+
+    # -- dtypes ------------------------------------------------------------------------------------
+
+    def _find_dtype(self, dtype: dtypes.DType) -> Any:
+        return dtypes.numpy_dtype(dtype)
+
+    def raw_dtype(self, dtype: dtypes.DType) -> Any:
+        if not jax.config.jax_enable_x64:
+            if dtype.name in ("float64", "complex128"):
+                raise DtypeError(
+                    f"JAX has no {dtype.name} as it is configured. Write `jax.config.update('jax_enable_x64', True)` "
+                    "at the start, or use 32-bit numbers."
+                )
+            return dtypes.numpy_dtype(dtypes.BY_NAME[_WIDE.get(dtype.name, dtype.name)])
+        return dtypes.numpy_dtype(dtype)
+
+    def widest_float(self) -> dtypes.DType:
+        return dtypes.float64 if jax.config.jax_enable_x64 else dtypes.float32
+
+    # -- arrays ------------------------------------------------------------------------------------
+
+    def device_of(self, raw: Any) -> str:
+        return "jax" if isinstance(raw, jax.core.Tracer) else f"jax:{_label(next(iter(raw.devices())))}"
+
+    def where(self, raw: Any) -> Any:
+        return None if isinstance(raw, jax.core.Tracer) else raw.device
+
+    def full_device_name(self, device: str) -> str:
+        if f"{device}:0" in self._devices:
+            return f"{device}:0"
+        return super().full_device_name(device)
+
+    def _is_elsewhere(self, raw: Any, device: Any) -> bool:
+        return not isinstance(raw, jax.core.Tracer) and raw.devices() != {device}
+
+    def _moved(self, raw: Any, device: Any) -> Any:
+        return jax.device_put(raw, device)
+
+    def to_numpy(self, raw: Any) -> Any:
+        return np.asarray(raw)
+
+    def copy(self, raw: Any) -> Any:
+        return jnp.array(raw, copy=True)
+
+
+class _Later:
+    """The backend's kernels, which are made after its indexing."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend.xp, name)
+
+
+def _label(device: Any) -> str:
+    """ "cpu", "gpu:0", ...: the host has one device unless JAX was told to split it."""
+    return device.platform if device.platform == "cpu" and device.id == 0 else f"{device.platform}:{device.id}"
+
+
+BACKEND = JaxBackend()

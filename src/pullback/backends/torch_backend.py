@@ -1,0 +1,156 @@
+"""PyTorch tensors as a backend. Pullback records the graph; PyTorch's own autograd takes no part."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+import torch
+
+from .. import dtypes
+from ..errors import DeviceError, GradientError
+from . import torch_namespace
+from .standard import StandardBackend
+from .standard_indexing import basic_index
+
+
+class TorchBackend(StandardBackend):
+    """PyTorch on the CPU and on each GPU: "torch:cpu", "torch:cuda:0", ..."""
+
+    def __init__(self) -> None:
+        super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
+
+    def kernels(self) -> Mapping[str, Any]:
+        def native(x: Any, index: Any) -> Any:
+            """`index` in torch's terms: arrays and lists on the device of `x`."""
+            parts = index if isinstance(index, tuple) else (index,)
+            return tuple(
+                torch.as_tensor(np.asarray(part), device=x.device) if isinstance(part, (list, np.ndarray)) else part
+                for part in parts
+            )
+
+        def getitem(x: Any, index: Any) -> Any:
+            basic = basic_index(index, tuple(x.shape))
+            if basic is None:
+                return x[_places(x, index) if _steps_back(index) else native(x, index)]
+            forward, flipped = _ascending(basic, tuple(x.shape))
+            part = x[forward]
+            return torch.flip(part, flipped) if flipped else part
+
+        def _places(x: Any, index: Any) -> Any:
+            """The positions along every axis, for an index that mixes arrays with slices that step back."""
+            where = np.unravel_index(
+                np.arange(x.numel()).reshape(x.shape)[tuple(_host(part) for part in index)], tuple(x.shape)
+            )
+            return tuple(torch.as_tensor(part, device=x.device) for part in where)
+
+        def setitem(x: Any, value: Any, index: Any) -> Any:
+            out = x.clone(memory_format=torch.contiguous_format)
+            if isinstance(value, torch.Tensor):
+                value = self.xp.astype(value, x.dtype)
+            if _steps_back(index):
+                places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
+                where = getitem(places, index)
+                value = value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=x.dtype, device=x.device)
+                out.reshape(-1)[where.reshape(-1)] = torch.broadcast_to(value, where.shape).reshape(-1)
+            else:
+                out[native(x, index)] = value
+            return out
+
+        def index_add(x: Any, value: Any, index: Any) -> Any:
+            places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
+            where = getitem(places, index)
+            if not isinstance(value, torch.Tensor):
+                value = torch.full((), value, dtype=x.dtype, device=x.device)
+            added = torch.broadcast_to(value.to(x.dtype), where.shape).reshape(-1)
+            flat = x.clone(memory_format=torch.contiguous_format).reshape(-1)
+            return flat.index_add_(0, where.reshape(-1), added).reshape(x.shape)
+
+        return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
+
+    # -- devices -----------------------------------------------------------------------------------
+
+    def devices(self) -> tuple[str, ...]:
+        return ("torch:cpu", *(f"torch:cuda:{i}" for i in range(torch.cuda.device_count())))
+
+    def full_device_name(self, device: str) -> str:
+        label = device.partition(":")[2] or "cpu"
+        try:
+            found = torch.device(label)
+        except RuntimeError:
+            found = None
+        if found is not None and found.type == "cuda" and found.index is None:
+            found = torch.device("cuda", 0)
+        if found is None or (name := f"torch:{found}") not in self.devices():
+            raise DeviceError(f"unknown device {device!r}; torch has {', '.join(map(repr, self.devices()))}.")
+        return name
+
+    def device_object(self, device: str) -> Any:
+        return torch.device(self.full_device_name(device).removeprefix("torch:"))
+
+    def device_of(self, raw: Any) -> str:
+        return f"torch:{raw.device}"
+
+    # -- arrays ------------------------------------------------------------------------------------
+
+    def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
+        if isinstance(data, torch.Tensor) and data.requires_grad:
+            raise GradientError("this torch tensor requires a gradient of PyTorch's, which would be lost: pass `t.detach()`.")
+        return super().asarray(data, dtype, device, copy)
+
+    def _from_host(self, data: Any, dtype: Any, device: Any) -> Any:
+        wanted = self._dtypes[dtype] if dtype is not None else dtypes.from_numpy(data.dtype)
+        if wanted.name == "bfloat16":
+            return torch.as_tensor(np.array(data, np.float32), device=device).to(torch.bfloat16)
+        return torch.as_tensor(np.array(data, dtypes.numpy_dtype(wanted)), device=device)
+
+    def adopt(self, raw: Any, source: Any, device: str, copy: bool | None) -> Any:
+        """Memory on a GPU is shared through DLPack; what is on the host goes by way of NumPy."""
+        where = self.device_object(device)
+        if where.type == "cuda" and hasattr(raw, "__dlpack_device__") and int(raw.__dlpack_device__()[0]) == 2:
+            shared = torch.from_dlpack(raw)
+            return self.copy(shared) if copy else shared.to(where)
+        return super().adopt(raw, source, device, copy)
+
+    def _moved(self, raw: Any, device: Any) -> Any:
+        return raw.to(device)
+
+    def to_numpy(self, raw: Any) -> Any:
+        host = raw.detach().cpu().resolve_conj().resolve_neg()
+        if host.dtype == torch.bfloat16:
+            return host.to(torch.float32).numpy().astype(dtypes.numpy_dtype(dtypes.bfloat16))
+        return host.numpy()
+
+    def copy(self, raw: Any) -> Any:
+        return raw.clone(memory_format=torch.contiguous_format)
+
+    def is_contiguous(self, raw: Any) -> bool:
+        return raw.is_contiguous()
+
+
+def _steps_back(index: Any) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts)
+
+
+def _host(part: Any) -> Any:
+    return part.cpu().numpy() if isinstance(part, torch.Tensor) else part
+
+
+def _ascending(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[Any, ...], list[int]]:
+    """A basic index whose slices step forward, and the result's axes to flip: torch has no negative steps."""
+    parts, flipped = [], []
+    axis = place = 0
+    for part in index:
+        if isinstance(part, slice):
+            chosen = range(shape[axis])[part]
+            if chosen.step < 0:
+                part = slice(chosen[-1], chosen[0] + 1, -chosen.step)
+                flipped.append(place)
+        parts.append(part)
+        axis += part is not None
+        place += not isinstance(part, int)
+    return tuple(parts), flipped
+
+
+BACKEND = TorchBackend()

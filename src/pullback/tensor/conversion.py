@@ -1,0 +1,221 @@
+"""Tensors to and from other things: NumPy, Python numbers, devices, DLPack, pickles, copies."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, Iterator
+
+import numpy as np
+
+from .. import backends, dtypes, modes
+from ..autodiff import forward
+from ..autodiff.apply import new_node
+from ..autodiff.graph import Leaf
+from ..autodiff.operation import OPERATIONS, Operation, Recipe
+from ..errors import GradientError, ShapeError
+from . import printing
+from .core import Tensor, make
+
+# -- leaving the graph -----------------------------------------------------------------------------
+
+
+def refuse_tracked(tensor: Tensor, what: str) -> None:
+    """A gradient is never lost silently: an export of a tensor that needs one is an error."""
+    if tensor._node is not None or isinstance(tensor, forward.Dual):
+        raise GradientError(
+            f"{what}: this tensor of shape {tensor.shape} requires a gradient, which would be lost. "
+            "Write `t.detach()` first" + (", or `t.item()`." if tensor.size == 1 else ".")
+        )
+
+
+def numpy(self: Tensor) -> np.ndarray[Any, Any]:
+    """The values as a read-only NumPy array that shares memory with the tensor where it can.
+
+    Later writes to the tensor do not show in it. For an array of your own write `numpy.array(t.numpy())`.
+
+    >>> import pullback as pb
+    >>> pb.tensor([1.0, 2.0]).numpy()
+    array([1., 2.], dtype=float32)
+    """
+    refuse_tracked(self, "numpy()")
+    return backends.NUMPY.read_only(self._backend.to_numpy(self._data))
+
+
+def item(self: Tensor) -> Any:
+    """The only element as a Python number, also of a tensor that requires a gradient.
+
+    >>> import pullback as pb
+    >>> pb.tensor(2.5, requires_grad=True).item()
+    2.5
+    """
+    if self.size != 1:
+        raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one. Use `t.tolist()`.")
+    return _python_values(self).reshape(()).item()
+
+
+def tolist(self: Tensor) -> Any:
+    """The values as Python numbers in nested lists; a plain number for a tensor without axes."""
+    return _python_values(self).tolist()
+
+
+def _python_values(tensor: Tensor) -> np.ndarray[Any, Any]:
+    values = tensor._backend.to_numpy(tensor._data)
+    return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
+
+
+def data(self: Tensor) -> Any:
+    """The backend's own array, read-only where the library has read-only arrays; never copied.
+
+    >>> import pullback as pb
+    >>> pb.tensor([1.0, 2.0], requires_grad=True).data
+    array([1., 2.], dtype=float32)
+    """
+    return self._backend.read_only(self._data)
+
+
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def to_device(self: Tensor, device: str, /, *, stream: Any = None) -> Tensor:
+    """The same values on `device`, which may be another library's; differentiable. The tensor itself if it is there.
+
+    >>> import pullback as pb
+    >>> t = pb.tensor([1.0, 2.0])
+    >>> t.to_device("numpy") is t
+    True
+    """
+    if stream is not None:
+        raise ValueError("to_device: `stream` is not supported; moves are ordered by the library that does them.")
+    device = backends.for_device(device)[1]
+    return self if device == self.device else moved(self, device, None)
+
+
+def moved(tensor: Any, device: str, copy: bool | None) -> Tensor:
+    """`tensor` on another device, recorded so that its gradient comes back to this one."""
+    if isinstance(tensor, forward.Dual):
+        primal, tangent = moved(tensor.primal, device, copy), moved(tensor.tangent, device, copy)
+        return forward.dual(primal, tangent, tensor.level)
+    raw = backends.transfer(tensor._data, device, copy)
+    if type(tensor) is not Tensor:
+        return tensor._with_data(raw)
+    if tensor._node is None or not modes.is_recording():
+        return make(raw, None)
+    return make(raw, new_node(_MOVE, (tensor._node,), (tensor.device,)))
+
+
+def _move_back(g: Any, source: str) -> tuple[Any]:
+    return (moved(g, source, None) if isinstance(g, Tensor) else backends.transfer(g, source),)
+
+
+_MOVE = Recipe.of_function(
+    Operation("to_device", "x", "source", "", "out", ("x",), False, "x", False, False, False, True),
+    (True,),
+    ("source",),
+    _move_back,
+)
+
+# -- DLPack ----------------------------------------------------------------------------------------
+
+
+def __dlpack__(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Share the memory with another library, read-only; while it is shared, a write to the tensor copies first.
+
+    Consumers that speak only the first protocol cannot be told that memory is read-only: they get a copy.
+    """
+    refuse_tracked(self, "DLPack export")
+    raw = self._backend.exported(self._data)
+    if max_version is None or max_version[0] < 1:
+        if copy is False:
+            raise BufferError(
+                "DLPack: this consumer cannot take read-only memory, so it gets a copy, but copy=False was asked for."
+            )
+        return self._backend.copy(raw).__dlpack__(stream=stream)
+    if copy:
+        return self._backend.copy(raw).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+    shared = self._backend.read_only(raw)
+    return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+    return self._backend.exported(self._data).__dlpack_device__()
+
+
+# -- pickles and copies ----------------------------------------------------------------------------
+
+
+def refuse_intermediate(tensor: Tensor, what: str) -> None:
+    if isinstance(tensor, forward.Dual) or not tensor.is_leaf:
+        made_by = "" if isinstance(tensor, forward.Dual) else f" of `{tensor._node.recipe.operation.name}`"  # type: ignore[union-attr]
+        raise GradientError(
+            f"{what}: this tensor is a result{made_by} that still needs its graph, and a graph is not {what}. "
+            "Write `t.detach()` first."
+        )
+
+
+def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
+    """Pickled as bytes, dtype name, shape, device and `requires_grad`; the gradient is not pickled."""
+    refuse_intermediate(self, "pickled")
+    values = np.ascontiguousarray(self._backend.to_numpy(self._data)).reshape(-1).view(np.uint8)
+    content = pickle.PickleBuffer(values) if protocol >= 5 else values.tobytes()
+    return unpickled, (content, self.dtype.name, self.shape, self.device, self.requires_grad)
+
+
+def unpickled(content: Any, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
+    """A tensor from what `__reduce_ex__` gave."""
+    values = np.frombuffer(content, dtypes.numpy_dtype(dtypes.get(dtype))).reshape(shape)
+    tensor = make(backends.transfer(values, device), None)
+    return tensor.set_requires_grad(True) if requires_grad else tensor
+
+
+def __copy__(self: Tensor) -> Tensor:
+    return self.clone()
+
+
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A variable of its own with its own gradient; memory is shared until one of the two is written."""
+    refuse_intermediate(self, "copied deeply")
+    copy = self.detach()
+    if isinstance(self._node, Leaf):
+        copy.set_requires_grad(True)
+    if self.grad is not None:
+        copy.grad = self.grad.detach()
+    memo[id(self)] = copy
+    return copy
+
+
+# -- as a sequence ---------------------------------------------------------------------------------
+
+
+def __len__(self: Tensor) -> int:
+    if self.ndim == 0:
+        raise TypeError("len() of a tensor without axes.")
+    return self.shape[0]
+
+
+def __iter__(self: Tensor) -> Iterator[Tensor]:
+    """The parts along the first axis, each differentiable."""
+    if self.ndim == 0:
+        raise TypeError("iteration over a tensor without axes.")
+    if self._node is not None and "unstack" in OPERATIONS:  # one gradient for all parts, not one per part
+        from ..functions.manipulation import unstack
+
+        return iter(unstack(self))
+    return (self[i] for i in range(self.shape[0]))
+
+
+_METHODS = (
+    numpy, item, tolist, to_device, __dlpack__, __dlpack_device__, __reduce_ex__, __copy__, __deepcopy__,
+    __len__, __iter__,
+)  # fmt: skip
+
+for _method in _METHODS:
+    setattr(Tensor, _method.__name__, _method)
+Tensor.data = property(data)  # type: ignore[attr-defined]
+forward.Dual.__repr__ = forward.Dual.__str__ = printing.text_of_dual  # type: ignore[method-assign]

@@ -1,0 +1,203 @@
+"""The functions of `np.linalg` and `np.fft` in terms of Pullback's, with NumPy's arguments and defaults."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, Callable
+
+import numpy as np
+
+import pullback as pb
+
+from ..errors import DtypeError, ShapeError
+from .numpy_shapes import _tensor, numpy_diagonal, numpy_trace
+
+
+def find(module: str, name: str) -> Callable[..., Any] | None:
+    """The implementation of `np.linalg.NAME` or `np.fft.NAME`, or None."""
+    if module == "fft":
+        return _transform(name) if name in _ONE_AXIS | _SEVERAL_AXES | _SHIFTS else None
+    return globals().get("linalg_" + name)
+
+
+# -- np.fft ----------------------------------------------------------------------------------------
+
+_ONE_AXIS = {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft"}
+_SEVERAL_AXES = {"fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"}
+_SHIFTS = {"fftshift", "ifftshift"}
+
+
+def _transform(name: str) -> Callable[..., Any]:
+    if name in _ONE_AXIS:
+
+        def along_one(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+            return getattr(pb.fft, name)(_tensor(a), n=n, axis=axis, norm=norm or "backward")
+
+        return along_one
+    if name in _SHIFTS:
+
+        def shifted(x: Any, axes: Any = None) -> Any:
+            return getattr(pb.fft, name)(_tensor(x), axes=axes)
+
+        return shifted
+    default = (-2, -1) if name.endswith("2") else None
+
+    def along_several(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+        return getattr(pb.fft, name.replace("2", "n"))(_tensor(a), s=s, axes=axes, norm=norm or "backward")
+
+    return along_several
+
+
+# -- np.linalg -------------------------------------------------------------------------------------
+
+
+def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = _tensor(x)
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if ord is None and (axis is None or len(axes) == 1):
+        return pb.linalg.vector_norm(x, axis=axes, keepdims=keepdims)
+    if len(axes) == 1:
+        return pb.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+    if len(axes) != 2:
+        raise ShapeError(f"np.linalg.norm: a norm of order {ord!r} is over one or two axes, not {len(axes)}.")
+    matrices = pb.moveaxis(x, axes, (-2, -1))
+    result = pb.linalg.matrix_norm(matrices, ord="fro" if ord is None else ord)
+    for place in sorted(i % x.ndim for i in axes) if keepdims else ():
+        result = pb.expand_dims(result, axis=place)
+    return result
+
+
+def linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    return pb.linalg.vector_norm(_tensor(x), axis=axis, keepdims=keepdims, ord=ord)
+
+
+def linalg_matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return pb.linalg.matrix_norm(_tensor(x), keepdims=keepdims, ord=ord)
+
+
+def linalg_solve(a: Any, b: Any) -> Any:
+    return pb.linalg.solve(_tensor(a), _tensor(b))
+
+
+def linalg_inv(a: Any) -> Any:
+    return pb.linalg.inv(_tensor(a))
+
+
+def linalg_pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
+    tolerance = rcond if rtol is np._NoValue else rtol
+    return pb.linalg.pinv(_tensor(a), rtol=tolerance)
+
+
+def linalg_det(a: Any) -> Any:
+    return pb.linalg.det(_tensor(a))
+
+
+def linalg_slogdet(a: Any) -> Any:
+    return pb.linalg.slogdet(_tensor(a))
+
+
+def linalg_cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    return pb.linalg.cholesky(_tensor(a), upper=upper)
+
+
+def linalg_qr(a: Any, mode: str = "reduced") -> Any:
+    if mode == "r":
+        return pb.linalg.qr(_tensor(a), mode="reduced")[1]
+    return pb.linalg.qr(_tensor(a), mode=mode)
+
+
+def linalg_svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if not compute_uv:
+        return pb.linalg.svdvals(_tensor(a))
+    return pb.linalg.svd(_tensor(a), full_matrices=full_matrices)
+
+
+def linalg_svdvals(x: Any, /) -> Any:
+    return pb.linalg.svdvals(_tensor(x))
+
+
+def _lower(a: Any, UPLO: str) -> Any:
+    """The matrix whose lower triangle is the triangle that UPLO names."""
+    x = _tensor(a)
+    return x if UPLO.upper() == "L" else pb.conj(pb.matrix_transpose(x))
+
+
+def linalg_eigh(a: Any, UPLO: str = "L") -> Any:
+    return pb.linalg.eigh(_lower(a, UPLO))
+
+
+def linalg_eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    return pb.linalg.eigvalsh(_lower(a, UPLO))
+
+
+def linalg_eig(a: Any) -> Any:
+    return pb.linalg.eig(_tensor(a))
+
+
+def linalg_eigvals(a: Any) -> Any:
+    return pb.linalg.eigvals(_tensor(a))
+
+
+def linalg_matrix_power(a: Any, n: int) -> Any:
+    return pb.linalg.matrix_power(_tensor(a), n)
+
+
+def linalg_multi_dot(arrays: Any) -> Any:
+    return reduce(pb.matmul, [_tensor(x) for x in arrays])
+
+
+def linalg_cond(x: Any, p: Any = None) -> Any:
+    x = _tensor(x)
+    if p in (None, 2, -2):
+        values = pb.linalg.svdvals(x)
+        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    return pb.linalg.matrix_norm(x, ord=p) * pb.linalg.matrix_norm(pb.linalg.inv(x), ord=p)
+
+
+def linalg_lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """(solution, residuals, rank, singular values), for matrices of full column rank."""
+    x, y = _tensor(a), _tensor(b)
+    if x.ndim != 2:
+        raise ShapeError(f"np.linalg.lstsq: expected a matrix, got shape {x.shape}.")
+    rank = int(np.linalg.matrix_rank(np.asarray(x.detach())))
+    if rank < x.shape[1]:
+        raise DtypeError(
+            f"np.linalg.lstsq: the matrix of shape {x.shape} has rank {rank}; a gradient needs full column rank. "
+            "Write `np.linalg.pinv(a) @ b` for the solution of least norm."
+        )
+    solution = pb.matmul(pb.linalg.pinv(x), y)
+    rest = y - pb.matmul(x, solution)
+    residuals = pb.sum(pb.abs(rest) ** 2, axis=0, keepdims=y.ndim == 1)
+    return solution, residuals if x.shape[0] > x.shape[1] else residuals[:0], rank, pb.linalg.svdvals(x)
+
+
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    return pb.matmul(_tensor(x1), _tensor(x2))
+
+
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return pb.vecdot(_tensor(x1), _tensor(x2), axis=axis)
+
+
+def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    return pb.tensordot(_tensor(x1), _tensor(x2), axes=axes)
+
+
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    return pb.outer(_tensor(x1), _tensor(x2))
+
+
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return pb.linalg.cross(_tensor(x1), _tensor(x2), axis=axis)
+
+
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return numpy_diagonal(x, offset, -2, -1)
+
+
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return numpy_trace(x, offset, -2, -1, dtype)
+
+
+def linalg_matrix_transpose(x: Any, /) -> Any:
+    return pb.matrix_transpose(_tensor(x))

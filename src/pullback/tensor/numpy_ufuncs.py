@@ -1,0 +1,176 @@
+"""NumPy's ufuncs in terms of Pullback's functions, for tensors that need a gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy as np
+
+import pullback as pb
+
+from ..autodiff.apply import PYTHON_SCALARS
+from .core import Tensor
+
+#: NumPy's name, where Pullback's (the array API standard's) is another one.
+_RENAMED = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj", "fabs": "abs", "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift", "mod": "remainder", "power": "pow", "right_shift": "bitwise_right_shift",
+    "rint": "round", "true_divide": "divide",
+}  # fmt: skip
+_SAME = frozenset((
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "divide", "equal", "exp",
+    "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "matmul", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive",
+    "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
+    "vecdot",
+))  # fmt: skip
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min",
+    "logical_and": "all", "logical_or": "any", "logaddexp": "logsumexp",
+}  # fmt: skip
+_RUNNING = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+
+
+# -- ufuncs made of several functions --------------------------------------------------------------
+
+
+def _cbrt(x: Any) -> Any:
+    return pb.sign(x) * pb.pow(pb.abs(x), 1.0 / 3.0)
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    return x - pb.trunc(pb.divide(x, y)) * y
+
+
+def _heaviside(x: Any, at_zero: Any) -> Any:
+    return pb.where(pb.equal(x, 0), at_zero, pb.astype(pb.greater(x, 0), operand(x).dtype))
+
+
+def _first_unless_nan(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def function(x: Any, y: Any) -> Any:
+        return pb.where(pb.isnan(y), x, pb.where(pb.isnan(x), y, choose(x, y)))
+
+    return function
+
+
+def _float_power(x: Any, y: Any) -> Any:
+    x, y = operand(x), operand(y)
+    target = "complex128" if "complex" in (x.dtype.kind, y.dtype.kind) else "float64"
+    return pb.pow(pb.astype(x, pb.dtypes.get(target)), pb.astype(y, pb.dtypes.get(target)))
+
+
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "cbrt": _cbrt,
+    "deg2rad": lambda x: x * (math.pi / 180),
+    "degrees": lambda x: x * (180 / math.pi),
+    "divmod": lambda x, y: (pb.floor_divide(x, y), pb.remainder(x, y)),
+    "exp2": lambda x: pb.pow(2.0, x),
+    "float_power": _float_power,
+    "fmax": _first_unless_nan(lambda x, y: pb.maximum(x, y)),
+    "fmin": _first_unless_nan(lambda x, y: pb.minimum(x, y)),
+    "fmod": _fmod,
+    "heaviside": _heaviside,
+    "ldexp": lambda x, n: x * pb.pow(2.0, pb.astype(operand(n), operand(x).dtype)),
+    "logaddexp2": lambda x, y: pb.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2),
+    "matvec": lambda x, y: pb.matmul(x, y[..., None])[..., 0],
+    "modf": lambda x: (x - pb.trunc(x), pb.trunc(x)),
+    "rad2deg": lambda x: x * (180 / math.pi),
+    "radians": lambda x: x * (math.pi / 180),
+    "vecmat": lambda x, y: pb.matmul(pb.conj(x)[..., None, :], y)[..., 0, :],
+}
+
+
+def operand(x: Any) -> Any:
+    """An argument of a NumPy function as a tensor or Python number; lists have NumPy's dtype, not our default one."""
+    if isinstance(x, Tensor) or type(x) in PYTHON_SCALARS:
+        return x
+    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in pb.tree.leaves(x)):
+        return pb.asarray(x)
+    return pb.asarray(np.asarray(x))
+
+
+def _function(ufunc: Any) -> Callable[..., Any]:
+    name = ufunc.__name__
+    if name in _COMPOSED:
+        return _COMPOSED[name]
+    name = _RENAMED.get(name, name)
+    if name in _SAME or name in _RENAMED.values():
+        return getattr(pb, name)
+    raise NotImplementedError(
+        f"np.{ufunc.__name__} has no gradient here. Pass `t.detach()` if its result is meant to be a constant."
+    )
+
+
+def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
+    if kwargs.get("where", True) is not True:
+        raise NotImplementedError(
+            f"np.{ufunc.__name__}: `where=` is not supported on a tensor that requires a gradient. "
+            "Write `np.where(mask, result, otherwise)`."
+        )
+    kwargs = {key: value for key, value in kwargs.items() if key not in ("where", "casting", "order", "subok")}
+    handler = _METHODS.get(method)
+    if handler is None:
+        raise NotImplementedError(f"np.{ufunc.__name__}.{method} has no gradient here.")
+    return handler(ufunc, *inputs, **kwargs)
+
+
+def _in_dtype(x: Any, dtype: Any) -> Any:
+    if dtype is None or type(x) in PYTHON_SCALARS or x.dtype == np.dtype(dtype):
+        return x
+    return pb.astype(x, pb.dtypes.get(np.dtype(dtype)))
+
+
+def _call(ufunc: Any, *inputs: Any, dtype: Any = None, **options: Any) -> Any:
+    if options:
+        raise NotImplementedError(
+            f"np.{ufunc.__name__}: `{next(iter(options))}=` is not supported on a tensor that requires a gradient."
+        )
+    return _function(ufunc)(*(_in_dtype(operand(x), dtype) for x in inputs))
+
+
+def _reduce(ufunc: Any, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
+    name = _REDUCTIONS.get(ufunc.__name__)
+    if name is None:
+        raise NotImplementedError(f"np.{ufunc.__name__}.reduce has no gradient here; use a loop.")
+    result = getattr(pb, name)(_in_dtype(operand(x), dtype), axis=axis, keepdims=keepdims)
+    return result if initial is None or initial is np._NoValue else _function(ufunc)(result, operand(initial))
+
+
+def _accumulate(ufunc: Any, x: Any, axis: int = 0, dtype: Any = None) -> Any:
+    name = _RUNNING.get(ufunc.__name__)
+    x = _in_dtype(operand(x), dtype)
+    if name is not None:
+        return getattr(pb, name)(x, axis=axis)
+    function = _function(ufunc)
+    parts = list(pb.unstack(x, axis=axis))
+    for i in range(1, len(parts)):
+        parts[i] = function(parts[i - 1], parts[i])
+    return pb.stack(parts, axis=axis)
+
+
+def _outer(ufunc: Any, x: Any, y: Any, dtype: Any = None) -> Any:
+    x, y = (_in_dtype(pb.asarray(operand(part)), dtype) for part in (x, y))
+    return _function(ufunc)(pb.reshape(x, x.shape + (1,) * y.ndim), y)
+
+
+def _at(ufunc: Any, target: Any, index: Any, value: Any = None) -> None:
+    if not isinstance(target, Tensor):
+        from .numpy_protocols import refuse_output
+
+        refuse_output(target, f"np.{ufunc.__name__}.at")
+    if ufunc.__name__ not in ("add", "subtract"):
+        raise NotImplementedError(
+            f"np.{ufunc.__name__}.at has no gradient here; np.add.at and np.subtract.at have. "
+            "If no index occurs twice, write `x[index] = f(x[index], value)`."
+        )
+    value = operand(value)
+    target[...] = pb.index_add(target, index, value if ufunc.__name__ == "add" else -value)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at,
+}  # fmt: skip

@@ -1,0 +1,82 @@
+"""How tensors print: as NumPy prints arrays, with what a tensor has beyond one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import backends
+from .core import Tensor
+
+_SHOWN_BY_VALUES = ("int64", "bool")  # dtypes that a reader takes for granted; so is the default float dtype
+
+
+def text_of(tensor: Any) -> str:
+    """The `repr` of a tensor: dtype where it is not the usual one, `requires_grad` and device where there is one.
+
+    >>> import pullback as pb
+    >>> pb.tensor([1, 2], dtype=pb.float64, requires_grad=True)
+    tensor([1., 2.], dtype=float64, requires_grad=True)
+    """
+    backend = backends.of(tensor._data)
+    if backend is None:
+        return f"tensor(<{type(tensor._data).__name__}>)"
+    values = _printable(backend.to_numpy(tensor._data))
+    return laid_out("tensor(", values, _notes(tensor, values))
+
+
+def laid_out(prefix: str, values: Any, notes: list[str]) -> str:
+    """Values after `prefix`, then the notes: on the last line if there is room, else on one of their own."""
+    body = np.array2string(values, separator=", ", prefix=prefix, suffix=")") if values.size else "[]"
+    if values.size > np.get_printoptions()["threshold"] or (values.size == 0 and values.shape != (0,)):
+        notes = [f"shape={values.shape}", *notes]
+    if not notes:
+        return f"{prefix}{body})"
+    ending = ", ".join(notes) + ")"
+    last_line = prefix + body[body.rfind("\n") + 1 :] if "\n" not in body else body[body.rfind("\n") + 1 :]
+    fits = len(last_line) + len(ending) + 2 <= np.get_printoptions()["linewidth"]
+    return f"{prefix}{body}, {ending}" if fits else f"{prefix}{body},\n{' ' * len(prefix)}{ending}"
+
+
+def _printable(values: Any) -> Any:
+    """NumPy formats only its own dtypes well: bfloat16 is shown as the float32 of the same value."""
+    return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
+
+
+def _notes(tensor: Any, values: Any) -> list[str]:
+    from ..functions.creation import default_dtype
+
+    notes = []
+    dtype = tensor.dtype
+    usual = dtype == default_dtype() or (dtype.name in _SHOWN_BY_VALUES and values.size)
+    if not usual:
+        notes.append(f"dtype={dtype.name}")
+    if tensor.requires_grad:
+        notes.append("requires_grad=True")
+    if tensor.device != "numpy":
+        notes.append(f"device={tensor.device!r}")
+    return notes
+
+
+def text_of_dual(dual: Any) -> str:
+    primal, tangent = repr(dual.primal), repr(dual.tangent)
+    if "\n" in primal + tangent or len(primal + tangent) > 80:
+        return f"dual(\n{primal},\n{tangent},\nlevel={dual.level})"
+    return f"dual({primal}, {tangent}, level={dual.level})"
+
+
+def formatted(tensor: Any, specification: str) -> str:
+    """`format(t, ".3f")`: a tensor without axes is formatted as its number."""
+    if tensor.ndim == 0:
+        return format(tensor.item(), specification)
+    if not specification:
+        return str(tensor)
+    raise TypeError(
+        f"cannot format a tensor of shape {tensor.shape} with {specification!r}: only one without axes is a number. "
+        "Write `t.item()` for a single element."
+    )
+
+
+Tensor.__repr__ = Tensor.__str__ = text_of  # type: ignore[method-assign]
+Tensor.__format__ = formatted  # type: ignore[method-assign]

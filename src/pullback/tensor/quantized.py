@@ -1,0 +1,129 @@
+"""Tensors of quantized arrays: frozen weights in a fraction of the memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import backends
+from ..autodiff.apply import apply
+from ..autodiff.operation import OPERATIONS, Operation
+from ..autodiff.tables import TENSORS
+from ..backends.quantized import QUANTIZED, QuantizedArray, quantize as quantize_raw
+from ..errors import DtypeError, ShapeError
+from .core import Tensor, make
+from .printing import laid_out
+
+
+class QuantizedTensor(Tensor):
+    """A constant stored in a few bits per element. It prints, moves, and is multiplied with; it has no gradient.
+
+    In a matrix product with a tensor that needs a gradient only the quantized data is kept, and expanded again
+    for the gradient. Everything else takes `t.dequantize()`.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of_raw(cls, raw: QuantizedArray) -> QuantizedTensor:
+        tensor = cls()
+        tensor._data = raw
+        tensor._node = None
+        return tensor
+
+    _with_data = of_raw
+
+    @property
+    def axis(self) -> int | None:
+        """The axis whose indices have scales of their own, counted from the last; None for one scale."""
+        return self._data.axis
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes really held, scales included."""
+        return self._data.nbytes
+
+    def dequantize(self) -> Tensor:
+        """The values as a floating-point tensor."""
+        return make(self._data._backend.from_scalar(self._data.dequantize()), None)
+
+    def set_requires_grad(self, flag: bool) -> Tensor:
+        if flag:
+            raise DtypeError(
+                "a quantized tensor cannot require a gradient. Train a floating-point tensor beside it (an adapter), "
+                "or `t.dequantize().set_requires_grad(True)`."
+            )
+        return self
+
+    def detach(self) -> Tensor:
+        return self
+
+    def clone(self) -> Tensor:
+        return self.of_raw(self._data)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self.clone()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return QuantizedTensor.of_raw, (self._data,)
+
+    def __repr__(self) -> str:
+        notes = [f"dtype={self.dtype.name}", f"axis={self.axis}"]
+        if self.device != "numpy":
+            notes.append(f"device={self.device!r}")
+        return laid_out("tensor(", QUANTIZED.to_numpy(self._data), notes)
+
+    __str__ = __repr__
+
+    def _apply(self, operation: Operation, inputs: Any, static: Any) -> Any:
+        if operation.name == "matmul":
+            return _product(*inputs)
+        raise DtypeError(
+            f"{operation.name}: an input of shape {self.shape} is quantized. "
+            "Write `t.dequantize()` to compute with its values."
+        )
+
+
+QUANTIZED.tensor_class = QuantizedTensor
+backends.register(QUANTIZED)
+
+
+def _product(x: Any, y: Any) -> Tensor:
+    """A matrix product with one quantized factor, a matrix."""
+    if isinstance(x, QuantizedTensor) and isinstance(y, QuantizedTensor):
+        raise DtypeError("matmul: both factors are quantized; write `.dequantize()` on one of them.")
+    weight = x if isinstance(x, QuantizedTensor) else y
+    if weight.ndim != 2:
+        raise ShapeError(f"matmul: a quantized factor must be a matrix, this one has shape {weight.shape}.")
+    operation = OPERATIONS["quantized_matmul"]
+    if weight is y:
+        return apply(operation, (x,), (weight._data, False))
+    if y.ndim == 1:
+        return apply(operation, (y,), (weight._data, True))
+    transpose = TENSORS.matrix_transpose
+    return transpose(apply(operation, (transpose(y),), (weight._data, True)))
+
+
+def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTensor:
+    """The values of `t` in a storage format, with scales of their own for each index of `axis` (None: one scale).
+
+    The result is a constant: nothing flows back to `t`.
+
+    >>> import pullback as pb
+    >>> w = pb.quantize(pb.tensor([[1.27, -0.5], [0.01, 0.02]]), "int8", axis=0)
+    >>> w.nbytes, w.dtype.name
+    (12, 'qint8')
+    >>> x = pb.tensor([[1.0, 1.0]], requires_grad=True)
+    >>> pb.backward((x @ w).sum())[x].shape
+    (1, 2)
+    """
+    from ..functions.creation import asarray
+
+    return QuantizedTensor.of_raw(quantize_raw(asarray(t)._data, scheme, axis))
+
+
+def dequantize(self: Tensor) -> Tensor:
+    """A floating-point tensor as it is; see `QuantizedTensor.dequantize`."""
+    return self
+
+
+Tensor.dequantize = dequantize  # type: ignore[attr-defined]

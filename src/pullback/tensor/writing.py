@@ -1,0 +1,217 @@
+"""Writing in place, always right: a write copies first if anybody else still needs the old values.
+
+Whether anybody does is read off the reference counts of the raw arrays (see `Backend.is_exclusive`):
+clones, views, exports and the graph all hold the raw array itself or a view of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from .. import backends, modes
+from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, record
+from ..autodiff.forward import Dual
+from ..autodiff.graph import GradCell, Leaf
+from ..autodiff.operation import OPERATIONS, Operation
+from ..autodiff.tables import NUMPY_TABLE
+from ..errors import DtypeError, GradientError, ShapeError
+from .core import Tensor
+
+_ndarray = np.ndarray
+_is_exclusive = backends.NUMPY.is_exclusive
+
+
+def prepare_write(tensor: Tensor, recording: bool) -> None:
+    """Refuse to write to a variable while recording; make it independent of its clones."""
+    leaf = tensor._node
+    if not isinstance(leaf, Leaf):
+        return
+    if recording:
+        raise GradientError(
+            "writing in place to a variable that requires a gradient. To update it, write inside "
+            "`with pb.no_grad():`; to go on with a changed copy of it, write `w = w + ...`."
+        )
+    if leaf.clones:
+        _separate(tensor, leaf)
+
+
+def _separate(tensor: Tensor, leaf: Leaf) -> None:
+    """Give the clones of a variable that is about to change leaves of their own, or the clone that changes one."""
+    alive = [clone for reference in leaf.clones if (clone := reference()) is not None and clone._node is leaf]
+    is_clone = any(clone is tensor for clone in alive)
+    for clone in [tensor] if is_clone else alive:
+        cell = GradCell()
+        cell.value = None if leaf.cell.value is None else leaf.cell.value.clone()
+        clone._node = Leaf(leaf.shape, leaf.dtype, cell)
+    leaf.clones = [reference for reference in leaf.clones if is_clone and reference() is not tensor]
+
+
+def adopt(tensor: Tensor, result: Tensor) -> None:
+    """Make `tensor` be `result`, which nobody else holds."""
+    if isinstance(result, Dual) or isinstance(tensor, Dual):
+        tensor.__class__ = type(result)  # type: ignore[assignment]
+        if isinstance(result, Dual):
+            tensor._cell = result._cell
+        else:
+            del tensor._cell
+    if not isinstance(tensor._node, Leaf) or result._node is not None:
+        tensor._node = result._node
+    tensor._data = result._data
+
+
+def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
+    """The in-place operator of an operation with two inputs."""
+    kernel = getattr(NUMPY_TABLE.xp, operation.name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        recording = modes.is_recording()
+        if isinstance(self._node, Leaf):
+            prepare_write(self, recording)
+        if type(other) is not Tensor:
+            try:
+                other = as_operand(other, operation)
+            except TypeError:
+                return NotImplemented
+        if type(self) is Tensor and type(self._data) is _ndarray:
+            b = other._data if type(other) is Tensor else other
+            if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
+                nodes = (self._node, other._node if type(other) is Tensor else None) if recording else (None, None)
+                if _compute_into(self._data, b, nodes):
+                    if nodes != (None, None):
+                        self._node = record(backends.NUMPY, operation, (self._data, b), nodes, (), (self._data,))
+                    elif not isinstance(self._node, Leaf):
+                        self._node = None
+                    return self
+        result = apply(operation, (self, other))
+        _check_fits(operation, self, result)
+        adopt(self, result)
+        return self
+
+    def _compute_into(a: Any, b: Any, nodes: Any) -> bool:
+        """Compute into the tensor's own memory, unless its old values are needed or the result does not fit."""
+        if nodes != (None, None):
+            recipe = operation.recipe_for(NUMPY_TABLE, (nodes[0] is not None, nodes[1] is not None))
+            if "x" in recipe.names or np.result_type(a, b) != a.dtype:
+                return False
+        try:
+            if isinstance(kernel, np.ufunc):
+                kernel(a, b, out=a)
+                return True
+            out = kernel(a, b)
+        except (TypeError, ValueError):
+            return False
+        if out.shape != a.shape or out.dtype != a.dtype:
+            return False
+        np.copyto(a, out)
+        return True
+
+    method.__name__ = f"__i{operation.name}__"
+    return method
+
+
+def _check_fits(operation: Operation, tensor: Tensor, result: Tensor) -> None:
+    if result.shape != tensor.shape:
+        raise ShapeError(
+            f"in-place {operation.name}: the result has shape {result.shape}, the tensor has shape {tensor.shape}."
+        )
+    if result.dtype != tensor.dtype:
+        raise DtypeError(
+            f"in-place {operation.name}: the result is {result.dtype.name}, the tensor is {tensor.dtype.name}. "
+            "Write it as `x = x ...`, or convert the other operand first."
+        )
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """`x[index] = value`: recorded if a gradient flows through either; copies only if somebody else holds `x`."""
+    from ..functions.indexing import canonical_index
+
+    recording = modes.is_recording()
+    prepare_write(self, recording)
+    operation = OPERATIONS["setitem"]
+    index = canonical_index(self, index)
+    value = _value_for(self, as_operand(value, operation))
+    tracked = recording and (self._node is not None or getattr(value, "_node", None) is not None)
+    raw_value = value._data if type(value) is Tensor else value
+    writable = type(raw_value) is _ndarray or type(raw_value) in PYTHON_SCALARS
+    if type(self) is Tensor and type(self._data) is _ndarray and writable and _is_exclusive(self, "_data"):
+        try:
+            self._data[index] = raw_value
+        except ValueError as error:
+            raise ShapeError(f"setitem: {error}") from error
+        if tracked:
+            nodes = (self._node, value._node if type(value) is Tensor else None)
+            raws = (self._data, raw_value)
+            self._node = record(backends.NUMPY, operation, raws, nodes, (index,), (self._data,))
+        elif not isinstance(self._node, Leaf):
+            self._node = None
+    else:
+        adopt(self, apply(operation, (self, value), (index,)))
+
+
+def _value_for(tensor: Tensor, value: Any) -> Any:
+    """The value to write, in the tensor's dtype; refuses what would lose its kind (float into int, complex into float)."""
+    kinds = ("bool", "uint", "int", "float", "complex")
+    dtype = tensor.dtype
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        if kinds.index(kind) > kinds.index("int" if dtype.kind == "uint" else dtype.kind):
+            raise DtypeError(f"setitem: cannot write a Python {kind} into a tensor of {dtype.name}.")
+        return value
+    if value.dtype == dtype:
+        return value
+    source, target = value.dtype.kind, dtype.kind
+    if kinds.index(source) > kinds.index("int" if target == "uint" else target):
+        raise DtypeError(
+            f"setitem: cannot write {value.dtype.name} into a tensor of {dtype.name}. "
+            f"Convert it first: `value.astype(pb.{dtype.name})`."
+        )
+    from ..autodiff.tables import TENSORS
+
+    return TENSORS.astype(value, tensor._backend.raw_dtype(dtype))
+
+
+def data_mut(self: Tensor) -> Any:
+    """The raw array, writable: its own memory if nobody else holds it, else a copy made now.
+
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0, 2.0])
+    >>> y = x.clone()
+    >>> y.data_mut()[0] = 5.0
+    >>> x, y
+    (tensor([1., 2.]), tensor([5., 2.]))
+    """
+    if self._node is not None and not isinstance(self._node, Leaf):
+        raise GradientError(
+            "data_mut: writing to the raw array of a result would make its gradient wrong. "
+            "Write `x[...] = ...`, which is recorded, or `x.detach().data_mut()`."
+        )
+    prepare_write(self, recording=False)
+    backend = self._backend
+    if not backend.writable:
+        raise GradientError(f"data_mut: arrays on {self.device} cannot be written. Write `x[...] = ...`.")
+    if not backend.is_exclusive(self, "_data"):
+        self._data = backend.copy(self._data)
+    return self._data
+
+
+for _name, _operation in (
+    ("add", "add"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("truediv", "divide"),
+    ("floordiv", "floor_divide"),
+    ("mod", "remainder"),
+    ("pow", "pow"),
+    ("and", "bitwise_and"),
+    ("or", "bitwise_or"),
+    ("xor", "bitwise_xor"),
+    ("lshift", "bitwise_left_shift"),
+    ("rshift", "bitwise_right_shift"),
+    ("matmul", "matmul"),
+):
+    if _operation in OPERATIONS:
+        setattr(Tensor, f"__i{_name}__", in_place(OPERATIONS[_operation]))
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+Tensor.data_mut = data_mut  # type: ignore[attr-defined]

@@ -1,0 +1,182 @@
+"""Forward mode: Jacobian-vector products, Jacobians by columns, and second derivatives on top of reverse mode."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from .. import tree
+from ..autodiff.forward import dual, next_level, primal_at, tangent_at
+from ..autodiff.tables import TENSORS
+from ..errors import DtypeError, ShapeError
+from ..functions.creation import asarray
+from ..tensor.core import Tensor
+from .lifting import (
+    Argnums,
+    Arguments,
+    Function,
+    fitting,
+    lowered,
+    lowered_like,
+    matched,
+    must_stay,
+    one_hot,
+    recording,
+    separated,
+)
+from .reverse import grad, jacrev
+
+__all__ = ["hessian", "hvp", "jacfwd", "jvp"]
+
+
+class Push:
+    """A function run on its arguments with a tangent on some of them."""
+
+    def __init__(
+        self, f: Function, arguments: Arguments, tangents: list[Tensor | None], kwargs: dict[str, Any], has_aux: bool
+    ) -> None:
+        level = next_level()
+        with recording():
+            moving = [x if t is None else dual(x, t, level) for x, t in zip(arguments.tensors, tangents)]
+            result = f(*arguments.filled([x.clone() for x in moving]), **kwargs)  # `f` may write to its arguments
+            output, aux = separated(arguments.transform, result, has_aux)
+            leaves, self.structure = tree.flatten(output)
+            self.primals = [primal_at(x, level) for x in leaves]
+            self.tangents = [_tangent(x, level) for x in leaves]
+        self.aux = tree.map(lambda x: primal_at(x, level), aux)
+        self.has_tensors = arguments.has_tensors
+        results = [*self.primals, *self.tangents, *tree.leaves(self.aux)]
+        self.stays = must_stay(results, self.has_tensors)
+
+    def lowered(self, result: Any) -> Any:
+        return lowered(result, self.stays, self.has_tensors)
+
+
+def _tangent(x: Any, level: int) -> Any:
+    """The tangent of an output; zeros for one that does not depend on the arguments."""
+    tangent = tangent_at(x, level)
+    if tangent is not None:
+        return tangent
+    if isinstance(x, (int, float, complex)):
+        return type(x)(0)
+    return TENSORS.zeros_like(x if isinstance(x, Tensor) else asarray(x))
+
+
+def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """(output, tangent): `f` at `primals`, and its derivative in the direction of `tangents`, by forward mode.
+
+    `primals` is the tuple of `f`'s arguments; `tangents` has the same structure. With `has_aux` the result is
+    (output, tangent, aux).
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.jvp(np.sin, (np.array([0.0, np.pi]),), (np.array([1.0, 2.0]),))
+    (array([0.0000000e+00, 1.2246468e-16]), array([ 1., -2.]))
+    """
+    arguments, directions = _directions("jvp", primals, tangents)
+    done = Push(f, arguments, directions, {}, has_aux)
+    output = done.lowered(tree.unflatten(done.structure, done.primals))
+    tangent = done.lowered(tree.unflatten(done.structure, done.tangents))
+    return (output, tangent, done.lowered(done.aux)) if has_aux else (output, tangent)
+
+
+def _directions(transform: str, primals: Any, tangents: Any) -> tuple[Arguments, list[Tensor | None]]:
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise ShapeError(
+                f"{transform}: {name} must be a tuple with an entry for every argument, got "
+                f"{type(given).__name__}. Write ({name[:-1]},) for a function of one argument."
+            )
+    arguments = Arguments(transform, tuple(primals), tuple(range(len(primals))))
+    leaves = matched(transform, "tangents", tuple(tangents), arguments.structure, "the primals have")
+    directions: list[Tensor | None] = [
+        fitting(transform, f"the tangent of {arguments.name_of(i)}", leaf, x)
+        for i, (leaf, x) in enumerate(zip(leaves, arguments.tensors))
+    ]
+    return arguments, directions
+
+
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
+
+    `f` runs once per number in the arguments. Shapes, trees and complex numbers are as in `jacrev`.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @wraps(f)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        arguments = Arguments("jacfwd", args, argnums)
+        count = len(arguments.tensors)
+        plain = done = Push(f, arguments, [None] * count, kwargs, has_aux) if _is_empty(arguments) else None
+        columns: list[list[Push]] = []
+        for i, x in enumerate(arguments.tensors):
+            column = []
+            for position in range(x.size):
+                tangents = [one_hot(x, position) if j == i else None for j in range(count)]
+                done = Push(f, arguments, tangents, kwargs, has_aux)
+                column.append(done)
+            columns.append(column)
+        done = done or plain
+        assert done is not None
+        entries = []
+        for k in range(len(done.primals)):
+            parts = [_assembled(x, column, done, k) for x, column in zip(arguments.tensors, columns)]
+            if not done.stays:
+                parts = [part.detach() for part in parts]
+            pairs = zip(arguments.leaves, parts)
+            entries.append(arguments.result([lowered_like(leaf, part, done.stays) for leaf, part in pairs]))
+        result = tree.unflatten(done.structure, entries)
+        return (result, done.lowered(done.aux)) if has_aux else result
+
+    return jacobian
+
+
+def _is_empty(arguments: Arguments) -> bool:
+    return all(x.size == 0 for x in arguments.tensors)
+
+
+def _assembled(x: Tensor, column: list[Push], done: Push, k: int) -> Tensor:
+    """The derivatives of output `k` by `x`: the output's axes, then those of `x`."""
+    out = done.primals[k]
+    out = out if isinstance(out, Tensor) else asarray(out)
+    if x.dtype.kind == "complex" and out.dtype.kind == "float":
+        raise DtypeError(
+            "jacfwd: a real function of complex arguments has no complex Jacobian. Use pb.grad or pb.jvp, or "
+            "differentiate by the real and the imaginary part."
+        )
+    if not column:
+        return TENSORS.zeros(out.shape + x.shape, out._data.dtype, out)
+    tangents = [asarray(push.tangents[k]) for push in column]
+    with recording():
+        return TENSORS.reshape(TENSORS.stack(tangents, -1), out.shape + x.shape)
+
+
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that gives the second derivatives of `f`: forward mode over reverse mode.
+
+    An entry has the shape of the output, then twice that of the argument; trees nest in the same way.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    """
+    return jacfwd(jacrev(f, argnums, has_aux), argnums, has_aux)
+
+
+def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """The Hessian of the scalar function `f` at `primals` times `tangents`, without making the Hessian.
+
+    It costs a few evaluations of `f`, whatever the number of arguments. The result is a tuple, one entry per primal;
+    with `has_aux`, (products, aux).
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
+    (array([ 6., 12.]),)
+    """
+    every = tuple(range(len(primals))) if isinstance(primals, (tuple, list)) else 0
+    done = jvp(grad(f, every, has_aux), primals, tangents, has_aux)
+    return done[1:] if has_aux else done[1]

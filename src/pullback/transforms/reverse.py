@@ -1,0 +1,259 @@
+"""Reverse mode: gradients, vector-Jacobian products, Jacobians by rows."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from .. import backends, tree
+from ..autodiff.engine import walk
+from ..autodiff.forward import Dual, pull, variable
+from ..autodiff.gradients import _conj
+from ..autodiff.tables import TENSORS
+from ..errors import DtypeError, ShapeError
+from ..functions.creation import asarray
+from ..tensor.core import Tensor, make
+from .lifting import (
+    Argnums,
+    Arguments,
+    Function,
+    fitting,
+    lowered,
+    lowered_like,
+    matched,
+    must_stay,
+    one_hot,
+    recording,
+    running,
+    separated,
+)
+
+__all__ = ["grad", "jacrev", "stop_gradient", "value_and_grad", "vjp"]
+
+
+class Pass:
+    """A function run on variables of its own, ready to be pulled back through."""
+
+    def __init__(self, f: Function, arguments: Arguments, kwargs: dict[str, Any], has_aux: bool) -> None:
+        self.arguments = arguments
+        self.variables = [variable(t) for t in arguments.tensors]
+        own = frozenset([v._node for v in self.variables if v._node is not None])
+        with running(own):  # clones, because `f` may write to its arguments
+            result = f(*arguments.filled([v.clone() for v in self.variables]), **kwargs)
+        self.output, self.aux = separated(arguments.transform, result, has_aux)
+        self.outputs, self.structure = tree.flatten(self.output)
+        self.stays = must_stay([*self.outputs, *tree.leaves(self.aux)], arguments.has_tensors)
+
+    def lowered(self, result: Any) -> Any:
+        return lowered(result, self.stays, self.arguments.has_tensors)
+
+    def gradients(self, pairs: list[tuple[Tensor, Tensor]], retain: bool = False) -> list[Tensor]:
+        """One gradient per variable, given (output, cotangent) pairs. Plain transposes: nothing is conjugated."""
+        with recording():
+            if self.stays or any(c._node is not None or isinstance(c, Dual) for _, c in pairs):
+                found = pull([out for out, _ in pairs], [c for _, c in pairs], self.variables) if pairs else []
+                return [
+                    TENSORS.zeros_like(v) if g is None else g
+                    for v, g in zip(self.variables, found or [None] * len(self.variables))
+                ]
+            seeds = [(out._node, c._data) for out, c in pairs if out._node is not None]
+            cotangents = walk(seeds, frozenset(v._node for v in self.variables), retain)  # type: ignore[arg-type, misc]
+            del seeds, pairs
+            return [
+                make(v._backend.from_scalar(cotangents.pop(v._node)), None)
+                if v._node in cotangents
+                else TENSORS.zeros_like(v)
+                for v in self.variables
+            ]
+
+    def results(self, gradients: list[Tensor]) -> Any:
+        """Gradients as the caller wants them: like the arguments, and owned."""
+        stays = self.stays or any(g._node is not None or isinstance(g, Dual) for g in gradients)
+        owned = gradients if stays else [_owned(g) for g in gradients]
+        pairs = zip(self.arguments.leaves, owned)
+        return self.arguments.result([lowered_like(leaf, gradient, stays) for leaf, gradient in pairs])
+
+
+def _owned(gradient: Tensor) -> Tensor:
+    """A gradient that shares no memory with anything: it itself if that is so already."""
+    backend = gradient._backend
+    if backend.is_exclusive(gradient, "_data") and backend.is_contiguous(gradient._data):
+        return gradient
+    return make(backend.copy(gradient._data), None)
+
+
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that gives the gradient of `f`, which must return a real scalar.
+
+    It takes arrays of any library, Python floats, tensors, and trees of them, and gives gradients of the same kind;
+    inside `f` they are tensors, which NumPy's functions work on too. `argnums` says by which positional arguments to
+    differentiate; several of them give a tuple. With `has_aux`, `f` returns (scalar, aux) and aux is passed on.
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.grad(lambda x: np.sum(np.tanh(x) ** 2))(np.array([0.0, 1.0]))
+    array([0.        , 0.63970001])
+    >>> pb.grad(pb.grad(lambda x: x**3))(2.0)
+    12.0
+    """
+    both = value_and_grad(f, argnums, has_aux, _transform="grad")
+
+    @wraps(f)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def value_and_grad(
+    f: Function, argnums: Argnums = 0, has_aux: bool = False, *, _transform: str = "value_and_grad"
+) -> Function:
+    """The function that gives (value, gradient) of `f`; ((value, aux), gradient) with `has_aux`. See `grad`.
+
+    >>> import pullback as pb
+    >>> pb.value_and_grad(lambda w: w["a"] * w["b"])({"a": 2.0, "b": 3.0})
+    (np.float64(6.0), {'a': 3.0, 'b': 2.0})
+    """
+
+    @wraps(f)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        arguments = Arguments(_transform, args, argnums)
+        done = Pass(f, arguments, kwargs, has_aux)
+        loss = _scalar(_transform, done.output)
+        pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
+        gradients = [_conj(g) for g in done.gradients(pairs)]
+        value = done.lowered(done.output)
+        return (value, done.lowered(done.aux)) if has_aux else value, done.results(gradients)
+
+    return value_and_gradient
+
+
+def _scalar(transform: str, output: Any) -> Tensor | None:
+    """The loss to differentiate, or None for a constant that no argument went into."""
+    if not isinstance(output, Tensor):
+        if isinstance(output, (int, float)):
+            return None
+        if backends.of(output) is None:
+            raise DtypeError(
+                f"{transform}: the function must return a scalar, it returned {type(output).__name__}. "
+                "Return (scalar, the rest) with has_aux=True, or use pb.jacrev or pb.vjp, which take trees."
+            )
+        constant = asarray(output)
+        _check_scalar(transform, constant)
+        return None
+    _check_scalar(transform, output)
+    return output
+
+
+def _check_scalar(transform: str, output: Tensor) -> None:
+    if output.size != 1:
+        raise ShapeError(
+            f"{transform}: the function must return a scalar, it returned shape {output.shape}. "
+            "Reduce it, for example with `.sum()`, or use pb.jacrev for all derivatives, pb.vjp for a combination."
+        )
+    if output.dtype.kind == "complex":
+        raise DtypeError(
+            f"{transform}: the function must return a real scalar, it returned {output.dtype.name}. "
+            "Take its `.real` or `abs`, or use pb.vjp or pb.jacrev."
+        )
+    if output.dtype.kind != "float":
+        raise DtypeError(
+            f"{transform}: the function must return a floating-point scalar, it returned {output.dtype.name}, "
+            "which has no derivative."
+        )
+
+
+def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """(output, pullback): `f` at `primals`, and the function from a cotangent of the output to those of the primals.
+
+    The pullback gives a tuple, one entry per primal, and may be called any number of times. With `has_aux` the result
+    is (output, pullback, aux).
+
+    >>> import numpy as np, pullback as pb
+    >>> out, pullback = pb.vjp(np.sin, np.array([0.0, np.pi]))
+    >>> pullback(np.array([1.0, 1.0]))
+    (array([ 1., -1.]),)
+    """
+    arguments = Arguments("vjp", primals, tuple(range(len(primals))))
+    done = Pass(f, arguments, {}, has_aux)
+
+    def pullback(cotangent: Any) -> Any:
+        leaves = matched("vjp", "cotangents", cotangent, done.structure, "the output has")
+        pairs = []
+        for number, (out, given) in enumerate(zip(done.outputs, leaves)):
+            if isinstance(out, Tensor) and out.dtype.kind in ("float", "complex"):
+                what = f"cotangent{done.structure._paths()[number]}"
+                pairs.append((out, _conj(fitting("vjp", what, given, out))))
+        return done.results([_conj(g) for g in done.gradients(pairs, retain=True)])
+
+    output = done.lowered(done.output)
+    return (output, pullback, done.lowered(done.aux)) if has_aux else (output, pullback)
+
+
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """The function that gives the Jacobian of `f`, row by row, by reverse mode: best for few outputs.
+
+    An entry has the shape of the output followed by that of the argument; for trees there is a tree of arguments in
+    the place of every output. A function of complex arguments must be holomorphic. With `has_aux`: (Jacobian, aux).
+
+    >>> import numpy as np, pullback as pb
+    >>> pb.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @wraps(f)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        arguments = Arguments("jacrev", args, argnums)
+        done = Pass(f, arguments, kwargs, has_aux)
+        rows = [done.results(_rows(done, out)) for out in done.outputs]
+        result = tree.unflatten(done.structure, rows)
+        return (result, done.lowered(done.aux)) if has_aux else result
+
+    return jacobian
+
+
+def _rows(done: Pass, output: Any) -> list[Tensor]:
+    """The derivatives of one output by every variable: the output's axes, then the variable's."""
+    out = output if isinstance(output, Tensor) else asarray(output)
+    if not isinstance(output, Tensor) or out.dtype.kind not in ("float", "complex"):
+        return [TENSORS.zeros(out.shape + v.shape, v._data.dtype, v) for v in done.variables]
+    is_complex = out.dtype.kind == "complex"
+    if not is_complex and any(v.dtype.kind == "complex" for v in done.variables):
+        raise DtypeError(
+            "jacrev: a real function of complex arguments has no complex Jacobian. Use pb.grad or pb.vjp, or "
+            "differentiate by the real and the imaginary part."
+        )
+    rows = []
+    for position in range(out.size):
+        row = done.gradients([(out, one_hot(out, position))], retain=True)
+        if is_complex and any(v.dtype.kind == "float" for v in done.variables):  # what came back is the real part
+            imaginary = done.gradients([(out, one_hot(out, position, -1j))], retain=True)
+            row = [
+                re if v.dtype.kind == "complex" else _complex(re, im, out)
+                for v, re, im in zip(done.variables, row, imaginary)
+            ]
+        rows.append(row)
+    with recording():
+        if not rows:
+            return [TENSORS.zeros(out.shape + v.shape, v._data.dtype, v) for v in done.variables]
+        return [
+            TENSORS.reshape(TENSORS.stack(list(column), 0), out.shape + v.shape)
+            for column, v in zip(zip(*rows), done.variables)
+        ]
+
+
+def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:
+    with recording():
+        dtype = like._data.dtype
+        return TENSORS.add(TENSORS.astype(real, dtype), TENSORS.multiply(TENSORS.astype(imaginary, dtype), 1j))
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, an array or a tree, as a constant: no derivative flows through it, in any mode.
+
+    >>> import pullback as pb
+    >>> pb.grad(lambda x: x * pb.stop_gradient(x))(3.0)
+    3.0
+    """
+    return tree.map(lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, x)

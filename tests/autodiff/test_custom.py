@@ -1,0 +1,120 @@
+"""Operations of one's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+
+def test_custom_op_has_gradients_of_every_order():
+    cube = pb.custom_op(lambda x: x * x * x, name="cube", x=lambda g, x: 3 * g * x * x)
+    x = np.array([2.0, -1.0])
+    f = lambda t: cube(t).sum()  # noqa: E731
+    assert np.allclose(pb.grad(f)(x), 3 * x**2)
+    assert np.allclose(pb.hessian(f)(x), np.diag(6 * x))
+    third = pb.grad(lambda t: pb.grad(lambda u: pb.grad(f)(u).sum())(t).sum())(x)
+    assert np.allclose(third, 6)
+
+
+def test_custom_op_in_forward_mode():
+    product = pb.custom_op(lambda x, y, *, k=2.0: k * x * y, x=lambda g, y, k: k * g * y, y=lambda g, x, k: k * g * x)
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    value, tangent = pb.jvp(lambda a, b: product(a, b, k=3.0), (x, y), (np.ones(2), np.zeros(2)))
+    assert np.allclose(value, 3 * x * y) and np.allclose(tangent, 3 * y)
+
+
+def test_custom_op_keeps_only_what_the_rules_name():
+    double = pb.custom_op(lambda x: 2 * x, name="double", x=lambda g: 2 * g)
+    w = pb.tensor([1.0], requires_grad=True)
+    assert double(w)._node.saved == ()
+
+
+def test_custom_op_with_joint_rule_and_untracked_input():
+    weighted = pb.custom_op(lambda x, y: x * y, joint=lambda g, x, y: (g * y, g * x))
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    y = pb.tensor([3.0, 4.0])
+    weighted(x, y).sum().backward()
+    assert np.array_equal(x.grad.numpy(), [3, 4]) and y.grad is None
+
+
+def test_custom_op_refuses_unknown_names():
+    with pytest.raises(TypeError, match="'z'"):
+        pb.custom_op(lambda x: x, z=lambda g: g)
+    f = pb.custom_op(lambda x, *, k: k * x, name="f", x=lambda g, k: k * g)
+    with pytest.raises(TypeError, match="missing argument k"):
+        f(pb.tensor([1.0]))
+    with pytest.raises(TypeError, match="unknown argument j"):
+        f(pb.tensor([1.0]), k=1.0, j=2)
+    with pytest.raises(pb.GradientError, match="`y`"):
+        g = pb.custom_op(lambda x, y: x * y, name="g", x=lambda g, y: g * y)
+        g(pb.tensor([1.0]), pb.tensor([1.0], requires_grad=True))
+
+
+class Square(pb.BackwardOp):
+    name = "square"
+
+    def __init__(self, x):
+        super().__init__([x])
+
+    def backward(self, gradient):
+        (x,) = self.inputs
+        return (2 * x * gradient,)
+
+
+def test_backward_op_at_first_and_second_order():
+    x = pb.tensor(np.array([3.0]), requires_grad=True)
+    y = pb.tensor(np.array([9.0]))
+    y.set_backward_op(Square(x))
+    assert isinstance(y.backward_op, Square)
+    first = pb.backward(y.sum(), create_graph=True)[x]
+    second = pb.backward(first.sum())[x]
+    assert first.item() == 6 and second.item() == 2
+
+
+def test_backward_op_results_are_checked():
+    x = pb.tensor([3.0], requires_grad=True)
+    y = pb.tensor([9.0])
+    y.set_backward_op(pb.BackwardOp([x], lambda g: (g, g)))
+    with pytest.raises(pb.ShapeError, match="2 gradients for 1 input"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_backward_op_of_a_built_in_operation():
+    x = pb.tensor([3.0], requires_grad=True)
+    y = x * x
+    assert y.backward_op.name == "multiply"
+    gradients = y.backward_op.backward(pb.tensor([1.0]))
+    assert [g.item() for g in gradients] == [3, 3]
+    assert x.backward_op is None
+
+
+class TestHooks:
+    def test_see_and_replace_the_gradient(self):
+        w = pb.tensor([1.0, 2.0], requires_grad=True)
+        seen = []
+        y = w * 3
+        y.register_hook(lambda g: seen.append(g.detach().numpy().copy()))
+        handle = y.register_hook(lambda g: g * 2)
+        (y + y).sum().backward(retain_graph=True)
+        assert np.array_equal(seen, [[2, 2]])
+        assert np.array_equal(w.grad.numpy(), [12, 12])
+        handle.remove()
+        w.grad = None
+        (y + y).sum().backward()
+        assert np.array_equal(w.grad.numpy(), [6, 6])
+
+    def test_on_a_variable_run_once_with_the_whole_gradient(self):
+        w = pb.tensor([1.0, 2.0], requires_grad=True)
+        calls = []
+        w.register_hook(lambda g: calls.append(1))
+        w.register_hook(lambda g: g * 0.5)
+        (w * 2 + w * 4).sum().backward()
+        assert calls == [1]
+        assert np.array_equal(w.grad.numpy(), [3, 3])
+
+    def test_need_a_gradient(self):
+        with pytest.raises(pb.GradientError):
+            pb.tensor([1.0]).register_hook(print)

@@ -1,0 +1,185 @@
+"""The numerics guard, and zero cotangents that stay zero."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.autodiff import guard as guard_module
+
+
+def line() -> int:
+    return sys._getframe(1).f_lineno
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+class TestBornForward:
+    def test_names_operation_and_line(self):
+        w = pb.tensor(np.array([1.0, -2.0]), requires_grad=True)
+        x = w * 2
+        here = line() + 1
+        y = x.log()
+        loss = y.mean()
+        with pytest.raises(pb.NumericalInstabilityError) as error:
+            loss.backward()
+        message = str(error.value)
+        assert "`log` made nan" in message and f"test_guard.py:{here}" in message
+        assert "minimum of -4" in message and w.grad is None
+
+    def test_goes_back_to_the_first_culprit(self):
+        w = pb.tensor(np.array([0.0, 1.0]), requires_grad=True)
+        here = line() + 1
+        y = 1 / w
+        z = ((y * 2).tanh() * y).sum()
+        with pytest.raises(pb.NumericalInstabilityError, match=f"`(divide|reciprocal)` made inf: test_guard.py:{here}"):
+            z.backward()
+
+    def test_names_a_range_where_values_were_not_kept(self):
+        w = pb.tensor(np.array([1e308, 1.0]), requires_grad=True)
+        first = line() + 1
+        y = w + w
+        z = y + 1.0
+        last = line() + 1
+        loss = z.sum()
+        with pytest.raises(pb.NumericalInstabilityError) as error:
+            loss.backward()
+        assert f"test_guard.py:{first}" in str(error.value) and f"test_guard.py:{last}" in str(error.value)
+
+
+class TestBornBackward:
+    def test_names_operation_and_line(self):
+        w = pb.tensor(np.array([0.0, 1.0]), requires_grad=True)
+        x = w * 3
+        here = line() + 1
+        y = x.sqrt()
+        loss = y.sum()
+        with pytest.raises(pb.NumericalInstabilityError) as error:
+            loss.backward()
+        message = str(error.value)
+        assert "gradient of `sqrt` is inf" in message and f"test_guard.py:{here}" in message
+        assert w.grad is None
+
+    def test_in_an_earlier_window(self, monkeypatch):
+        monkeypatch.setattr(guard_module, "WINDOW_BYTES", 64)
+        w = pb.tensor(np.array([0.0, 1.0]), requires_grad=True)
+        y = w * 3
+        for _ in range(5):
+            y = y * 1.5
+        here = line() + 1
+        y = y.sqrt()
+        for _ in range(20):
+            y = y * 1.5
+        with pytest.raises(pb.NumericalInstabilityError, match=f"gradient of `sqrt` is inf: test_guard.py:{here}"):
+            y.sum().backward()
+        assert w.grad is None
+
+    def test_windows_do_not_change_gradients(self, monkeypatch):
+        w = pb.tensor(np.array([0.3, 1.0]), requires_grad=True)
+
+        def loss():
+            y = w
+            for _ in range(10):
+                y = (y * w).sin() + y * w
+            return y.sum()
+
+        loss().backward()
+        plain, w.grad = w.grad, None
+        monkeypatch.setattr(guard_module, "WINDOW_BYTES", 40)
+        loss().backward()
+        assert np.array_equal(plain.numpy(), w.grad.numpy())
+
+    def test_a_walk_after_the_error_says_so(self):
+        w = pb.tensor(np.array([0.0]), requires_grad=True)
+        loss = w.sqrt().sum()
+        with pytest.raises(pb.NumericalInstabilityError):
+            loss.backward()
+        with pytest.raises(pb.GraphConsumedError):
+            loss.backward()
+
+
+class TestModes:
+    def test_off(self):
+        w = pb.tensor(np.array([0.0]), requires_grad=True)
+        with pb.guard("off"):
+            w.sqrt().sum().backward()
+        assert np.isinf(w.grad.numpy()).all()
+
+    def test_warn(self):
+        w = pb.tensor(np.array([0.0]), requires_grad=True)
+        with pb.guard("warn"), pytest.warns(RuntimeWarning, match="gradient of `sqrt`"):
+            w.sqrt().sum().backward()
+        assert np.isinf(w.grad.numpy()).all()
+
+    def test_trace_raises_at_once(self):
+        x = pb.tensor(np.array([-1.0]))
+        with pb.guard("trace"):
+            here = line() + 2
+            with pytest.raises(pb.NumericalInstabilityError, match=f"`log` made nan: test_guard.py:{here}"):
+                x.log()
+
+    def test_unknown_mode(self):
+        with pytest.raises(ValueError, match="'loud'"):
+            pb.guard("loud")
+
+    def test_is_off_in_transforms(self):
+        assert np.isinf(pb.grad(lambda x: pb.sqrt(x).sum())(np.array([0.0]))).all()
+
+    def test_large_finite_gradients_are_no_alarm(self):
+        w = pb.tensor(np.array([1.0], dtype=np.float32), requires_grad=True)
+        (w * 1e30).sum().backward()
+        assert w.grad.item() == pytest.approx(1e30)
+
+
+MASKED = {
+    "sqrt": lambda x: pb.where(x > 0, pb.sqrt(x), 0.0),
+    "log": lambda x: pb.where(x > 0, pb.log(x), 0.0),
+    "x log x": lambda x: pb.where(x > 0, x * pb.log(x), 0.0),
+    "divide": lambda x: pb.where(x != 0, 1 / x, 0.0),
+    "0/0": lambda x: pb.where(x != 0, x / x, 0.0),
+    "pow": lambda x: pb.where(x > 0, x**0.5, 0.0),
+    "pow -1": lambda x: pb.where(x > 0, x**-1.0, 0.0),
+    "norm": lambda x: pb.where(x > 0, pb.sqrt(x * x + x * x), 0.0),
+    "assignment": lambda x: assigned(pb.sqrt(x)),
+    "index": lambda x: pb.log(x)[1:],
+}
+
+
+def assigned(y):
+    y[0] = 0.0
+    return y
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_zero_cotangents_stay_zero(name):
+    x = np.array([0.0, 2.0])
+    f = lambda t: MASKED[name](t).sum()  # noqa: E731
+    with np.errstate(all="ignore"):
+        gradient = pb.grad(f)(x)
+        assert gradient[0] == 0 and np.isfinite(gradient).all()
+        hessian = pb.hessian(f)(x)
+    step = 1e-4
+    numeric = (f(pb.asarray(x + [0, step])).item() - f(pb.asarray(x - [0, step])).item()) / (2 * step)
+    assert gradient[1] == pytest.approx(numeric, rel=1e-6, abs=1e-8)
+    assert np.isfinite(hessian[1]).all()
+
+
+def test_second_derivatives_survive():
+    f = lambda x: ((3 * x) ** 2 / 2).sum()  # noqa: E731
+    assert pb.hessian(f)(np.array([0.0])) == 9
+    g = lambda x: pb.where(x > -1, (3 * x) ** 2 / 2, 0.0).sum()  # noqa: E731
+    assert pb.hessian(g)(np.array([0.0])) == 9
+
+
+def test_no_warnings_in_walks():
+    w = pb.tensor(np.array([0.0]), requires_grad=True)
+    y = w.sqrt().sum()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pb.guard("off"):
+            y.backward()

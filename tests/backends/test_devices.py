@@ -1,0 +1,205 @@
+"""Naming devices, choosing the default one, moving between them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+from . import strict
+
+OTHERS = [strict.DEVICE, "jax:cpu", "torch:cpu"]
+
+
+@pytest.fixture(params=OTHERS)
+def device(request):
+    if not request.param.startswith("strict"):
+        pytest.importorskip(request.param.partition(":")[0])
+    return request.param
+
+
+def test_unknown_devices_are_named_with_the_known_ones():
+    for function in (
+        lambda: pb.tensor([1.0], device="abacus"),
+        lambda: pb.tensor([1.0]).to_device("abacus:3"),
+        lambda: pb.set_default_device("abacus"),
+        lambda: pb.device("abacus").__enter__(),
+        lambda: pb.zeros(3, device="abacus"),
+    ):
+        with pytest.raises(pb.DeviceError, match=r"unknown device 'abacus.*'numpy'"):
+            function()
+    assert pb.tensor([1.0]).device == "numpy"
+
+
+@pytest.mark.parametrize("name", ["numpy:gpu", "strict:device9", "torch:cuda:77", "jax:abacus:1"])
+def test_unknown_devices_of_known_backends(name):
+    if not name.startswith(("numpy", "strict")):
+        pytest.importorskip(name.partition(":")[0])
+    with pytest.raises(pb.DeviceError, match=f"unknown device '{name}'"):
+        pb.tensor([1.0], device=name)
+
+
+def test_a_package_that_is_missing_is_named():
+    code = (
+        "import sys; sys.modules['cupy'] = None\n"
+        "import pullback as pb\n"
+        "try: pb.tensor([1.0], device='cupy:0')\n"
+        "except pb.DeviceError as error: print(error)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install cupy" in result.stdout
+
+
+def test_default_device():
+    assert pb.backends.default_device() == "numpy"
+    pb.set_default_device(strict.DEVICE)
+    try:
+        assert pb.tensor([1.0]).device == pb.zeros(2).device == strict.DEVICE
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(pb.tensor([1.0]).device))
+        thread.start()
+        thread.join()
+        assert seen == [strict.DEVICE]
+        with pb.device("numpy"):
+            assert pb.tensor([1.0]).device == "numpy"
+        assert pb.asarray(np.ones(1)).device == "numpy"  # an array stays where it is
+    finally:
+        pb.set_default_device("numpy")
+    assert pb.tensor([1.0]).device == "numpy"
+
+
+def test_device_blocks_nest_and_end_with_an_error():
+    with pb.device(strict.DEVICE):
+        with pb.device("strict:cpu"):
+            assert pb.tensor([1.0]).device == "strict:cpu"
+        assert pb.tensor([1.0]).device == strict.DEVICE
+    with pytest.raises(ZeroDivisionError), pb.device(strict.DEVICE):
+        1 / 0  # noqa: B018
+    assert pb.tensor([1.0]).device == "numpy"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool", "complex64"])
+def test_moving_keeps_values_and_dtype(device, dtype):
+    tensor = pb.asarray(np.asarray([[0, 1, 3], [1, 0, 7]]).astype(dtype))
+    moved = tensor.to_device(device)
+    assert moved.device == device and moved.dtype.name == dtype and moved.shape == (2, 3)
+    assert moved.to_device(device) is moved
+    np.testing.assert_array_equal(moved.numpy(), tensor.numpy())
+    back = moved.to_device("numpy")
+    assert back.dtype.name == dtype and back.numpy().tobytes() == tensor.numpy().tobytes()
+    assert pb.asarray(tensor, device=device).device == device
+    assert repr(moved).endswith(f"device={device!r})")
+
+
+def test_moving_is_differentiable(device):
+    w = pb.asarray(np.asarray([1.0, 2.0])).set_requires_grad(True)
+    loss = pb.sum(pow_three(w.to_device(device)))
+    grad = pb.backward(loss, create_graph=True)[w]
+    assert grad.device == "numpy"
+    np.testing.assert_allclose(grad.detach().numpy(), [3.0, 12.0])
+    np.testing.assert_allclose(pb.backward(pb.sum(grad))[w].numpy(), [6.0, 12.0])
+
+
+def pow_three(x):
+    return x * x * x
+
+
+def test_moving_carries_a_tangent(device):
+    _, tangent = pb.jvp(lambda x: pow_three(x.to_device(device)), (pb.asarray(np.asarray([1.0, 2.0])),), (np.ones(2),))
+    np.testing.assert_allclose(tangent.numpy(), [3.0, 12.0])
+
+
+def test_mixing_devices_is_an_error(device):
+    here, there = pb.tensor([1.0]), pb.tensor([1.0], device=device)
+    with pytest.raises(pb.DeviceError, match=rf"add.*numpy, {device}.*to_device"):
+        here + there
+    with pytest.raises(pb.DeviceError, match="to_device"):
+        pb.concat([there, here])
+
+
+def test_mixing_devices_of_one_backend_is_an_error():
+    with pytest.raises(pb.DeviceError, match="strict:cpu, strict:device1"):
+        pb.tensor([1.0], device="strict:cpu") + pb.tensor([1.0], device="strict:device1")
+
+
+def test_streams_are_refused():
+    with pytest.raises(ValueError, match="stream"):
+        pb.tensor([1.0]).to_device("numpy", stream=1)
+
+
+def test_pickles_and_copies_stay_on_their_device(device):
+    w = pb.tensor([1.0, 2.0], device=device, requires_grad=True)
+    for again in (pickle.loads(pickle.dumps(w)), copy.deepcopy(w)):
+        assert again.device == device and again.requires_grad and again.tolist() == [1.0, 2.0]
+
+
+def test_writing_in_place_leaves_clones_alone(device):
+    x = pb.tensor([1.0, 2.0], device=device)
+    y = x.clone()
+    y += 1
+    y[0] = 7.0
+    assert x.tolist() == [1.0, 2.0] and y.tolist() == [7.0, 3.0]
+
+
+def test_adding_up_gradients(device):
+    w = pb.tensor([1.0, 2.0], device=device, requires_grad=True)
+    for _ in range(2):
+        pb.sum(w * w).backward()
+    assert w.grad.device == device and w.grad.tolist() == [4.0, 8.0]
+    with pb.no_grad():
+        w -= 0.5 * w.grad
+    assert w.tolist() == [-1.0, -2.0]
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_arrays_of_other_libraries_are_known_at_once(library):
+    pytest.importorskip(library)
+    code = (
+        f"import sys, pullback as pb; assert {library!r} not in sys.modules\n"
+        f"import {library}{'.numpy' if library == 'jax' else ''} as xp\n"
+        "w = pb.asarray(xp.ones(3)).set_requires_grad(True)\n"
+        "print(w.device, type(pb.backward(pb.sum(w * w))[w].data) is type(xp.ones(3)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [f"{library}:cpu", "True"]
+
+
+def test_a_torch_tensor_with_a_gradient_of_its_own_is_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(pb.GradientError, match="detach"):
+        pb.asarray(torch.ones(2, requires_grad=True))
+
+
+def test_jax_without_wide_numbers_says_so():
+    pytest.importorskip("jax")
+    code = (
+        "import pullback as pb\n"
+        "print(pb.tensor([1], device='jax:cpu').dtype.name)\n"
+        "try: pb.tensor([1.0], dtype='float64', device='jax:cpu')\n"
+        "except pb.DtypeError as error: print(error)"
+    )
+    import os
+
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "JAX_ENABLE_X64": "0"}
+    )
+    assert result.stdout.startswith("int32\n") and "jax_enable_x64" in result.stdout
+
+
+def test_recording_works_inside_jit():
+    jax = pytest.importorskip("jax")
+
+    @jax.jit
+    def slope(x):
+        w = pb.asarray(x).set_requires_grad(True)
+        with pb.guard("off"):
+            return pb.backward(pb.sum(pow_three(w)))[w].data
+
+    np.testing.assert_allclose(slope(jax.numpy.asarray([1.0, 2.0])), [3.0, 12.0])

@@ -1,0 +1,200 @@
+"""Samples: linear algebra. Decompositions are looked at through functions that signs and phases do not change."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy as np
+
+import pullback as pb
+from pullback.autodiff.tables import TENSORS
+
+from .sample import Sample, rng
+from .samples_shape import _jax, _torch
+
+SAMPLES: list[Sample] = []
+linalg = pb.linalg
+
+
+def add(operation: str, case: str, function: Callable[..., Any], *arguments: np.ndarray, **options: Any) -> None:
+    SAMPLES.append(Sample(operation, case, function, arguments, **options))
+
+
+def draw(name: str, *shape: int, dtype: Any = float) -> np.ndarray:
+    generator = rng("linalg " + name)
+    values = generator.normal(size=shape)
+    return np.asarray(values + 1j * generator.normal(size=shape) if dtype is complex else values)
+
+
+def apart(name: str, *shape: int, dtype: Any = float) -> np.ndarray:
+    """Matrices whose singular values are well apart, so that differences see smooth functions."""
+    u, _, vh = np.linalg.svd(draw(name, *shape, dtype=dtype), full_matrices=False)
+    return (u * np.linspace(2.5, 0.7, u.shape[-1])) @ vh
+
+
+def H(x: Any) -> Any:  # noqa: N802
+    return pb.conj(pb.matrix_transpose(x))
+
+
+def definite(x: Any) -> Any:
+    """A positive-definite matrix in all three libraries."""
+    if isinstance(x, pb.Tensor):
+        return x @ H(x) + pb.asarray(np.eye(x.shape[-1]))
+    return x @ x.swapaxes(-1, -2).conj() + (_torch().eye(x.shape[-1]) if type(x).__module__ == "torch" else np.eye(x.shape[-1]))
+
+
+def hermitian(x: Any) -> Any:
+    if isinstance(x, pb.Tensor):
+        return x + H(x)
+    return x + x.swapaxes(-1, -2).conj()
+
+
+def t(name: str) -> Any:
+    return getattr(_torch().linalg, name)
+
+
+def j(name: str) -> Any:
+    return getattr(_jax().linalg, name)
+
+
+for _kind in (float, complex):
+    _k = _kind.__name__
+    _square = apart("square" + _k, 3, 3, dtype=_kind)
+    _stack = apart("stack" + _k, 2, 2, 2, dtype=_kind)
+    _tall = apart("tall" + _k, 4, 2, dtype=_kind)
+    _wide = apart("wide" + _k, 2, 4, dtype=_kind)
+
+    # solving
+    add("inv", _k, linalg.inv, _square, torch=lambda x: t("inv")(x), jax=lambda x: j("inv")(x))
+    add("inv", f"{_k}-stack", linalg.inv, _stack, torch=lambda x: t("inv")(x))
+    for _case, _a, _b in (
+        ("matrix", _square, draw("b1" + _k, 3, 2, dtype=_kind)),
+        ("vector", _square, draw("b2" + _k, 3, dtype=_kind)),
+        ("stack-vector", _stack, draw("b3" + _k, 2, dtype=_kind)),
+        ("broadcast", _stack, draw("b4" + _k, 1, 2, 1, dtype=_kind)),
+        ("broadcast-left", _stack[0], draw("b5" + _k, 2, 2, 1, dtype=_kind)),
+    ):
+        add("solve", f"{_k}-{_case}", linalg.solve, _a, _b, jax=lambda a, b: j("solve")(a, b))
+    for _case, _x in (("square", _square), ("tall", _tall), ("wide", _wide)):
+        add("pinv", f"{_k}-{_case}", linalg.pinv, _x, torch=lambda x: t("pinv")(x), jax=lambda x: j("pinv")(x))
+    for _n in (3, -2):
+        add(
+            "matmul" if _n > 0 else "inv", f"{_k}-power{_n}", lambda x, n=_n: linalg.matrix_power(x, n), _square,
+            torch=lambda x, n=_n: t("matrix_power")(x, n), jax=lambda x, n=_n: j("matrix_power")(x, n),
+        )  # fmt: skip
+
+    # determinants
+    add("det", _k, linalg.det, _square, torch=lambda x: t("det")(x), jax=lambda x: j("det")(x))
+    add("det", f"{_k}-stack", linalg.det, _stack, torch=lambda x: t("det")(x), jax=lambda x: j("det")(x))
+    add("det", f"{_k}-one", linalg.det, draw("one" + _k, 1, 1, dtype=_kind))
+    _u, _, _vh = np.linalg.svd(_square)
+    add("det", f"{_k}-rank-less-one", linalg.det, (_u * np.array([2.0, 1.0, 0.0])) @ _vh)  # PyTorch says 0
+    add("cofactor", _k, lambda x: TENSORS.cofactor(x), _square)
+    add("cofactor_product", _k, lambda g, x: TENSORS.cofactor_product(g, x), draw("direction" + _k, 3, 3, dtype=_kind), _square)
+    add(
+        "cofactor_product", f"{_k}-stack", lambda g, x: TENSORS.cofactor_product(g, x),
+        draw("directions" + _k, 2, 3, 3, dtype=_kind), apart("squares" + _k, 2, 3, 3, dtype=_kind),
+    )  # fmt: skip
+    add(
+        "slogdet", f"{_k}-log", lambda x: linalg.slogdet(x).logabsdet, _stack,
+        torch=lambda x: t("slogdet")(x)[1], jax=lambda x: j("slogdet")(x)[1],
+    )  # fmt: skip
+    add("slogdet", f"{_k}-both", lambda x: tuple(linalg.slogdet(x)), _square, torch=lambda x: tuple(t("slogdet")(x)))
+
+    # norms
+    for _ord in (2, 1, 0, 3, 0.5, -1, -2, math.inf, -math.inf):
+        add(
+            "vector_norm", f"{_k}-{_ord}", lambda x, ord=_ord: linalg.vector_norm(x, axis=-1, ord=ord),
+            draw(f"norm{_ord}{_k}", 2, 3, dtype=_kind),
+            torch=lambda x, ord=_ord: t("vector_norm")(x, dim=-1, ord=ord),
+        )  # fmt: skip
+    add("vector_norm", f"{_k}-all", linalg.vector_norm, _tall, jax=lambda x: j("norm")(x.ravel()))
+    add("vector_norm", f"{_k}-axes-keepdims", lambda x: linalg.vector_norm(x, axis=(0, -1), keepdims=True, ord=3), _stack)
+    add("vector_norm", f"{_k}-inf-all", lambda x: linalg.vector_norm(x, ord=math.inf), _tall)
+    for _ord in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
+        _operation = {"fro": "vector_norm", "nuc": "svdvals", 2: "svdvals", -2: "svdvals"}.get(_ord, "abs")
+        add(
+            _operation, f"{_k}-matrix-norm-{_ord}", lambda x, ord=_ord: linalg.matrix_norm(x, ord=ord), _tall,
+            torch=lambda x, ord=_ord: t("matrix_norm")(x, ord), jax=lambda x, ord=_ord: j("matrix_norm")(x, ord=ord),
+        )  # fmt: skip
+    add("cross", f"{_k}", linalg.cross, draw("c1" + _k, 2, 3, dtype=_kind), draw("c2" + _k, 3, dtype=_kind), jax=lambda x, y: _jax().cross(x, y))
+    add("cross", f"{_k}-axis", lambda x, y: linalg.cross(x, y, axis=-2), draw("c3" + _k, 3, 1, dtype=_kind), draw("c4" + _k, 3, 2, dtype=_kind))
+
+    # decompositions
+    add(
+        "cholesky", _k, lambda x: linalg.cholesky(definite(x)), _square,
+        torch=lambda x: t("cholesky")(definite(x)), jax=lambda x: j("cholesky")(definite(x)),
+    )  # fmt: skip
+    add("cholesky", f"{_k}-upper", lambda x: linalg.cholesky(definite(x), upper=True), _stack, jax=lambda x: j("cholesky")(definite(x), upper=True))
+    add(
+        "eigvalsh", _k, lambda x: linalg.eigvalsh(hermitian(x)), _square,
+        torch=lambda x: t("eigvalsh")(hermitian(x)), jax=lambda x: j("eigvalsh")(hermitian(x)),
+    )  # fmt: skip
+    add(
+        "eigh", f"{_k}-size-of-vectors", lambda x: pb.abs(linalg.eigh(hermitian(x)).eigenvectors), _square,
+        torch=lambda x: t("eigh")(hermitian(x))[1].abs(), jax=lambda x: abs(j("eigh")(hermitian(x))[1]),
+    )  # fmt: skip
+
+    def _projector(x: Any) -> Any:
+        w, v = linalg.eigh(hermitian(x))
+        return v[..., :2] @ H(v[..., :2]), w
+
+    add("eigh", f"{_k}-projector", _projector, _square)
+
+    def _function_of_matrix(x: Any) -> Any:
+        w, v = linalg.eigh(hermitian(x))
+        return (v * pb.expand_dims(pb.sin(w), -2)) @ H(v)
+
+    add("eigh", f"{_k}-function", _function_of_matrix, _stack)
+    add(
+        "svdvals", _k, linalg.svdvals, _tall, torch=lambda x: t("svdvals")(x), jax=lambda x: j("svdvals")(x)
+    )
+    for _case, _x in (("tall", _tall), ("wide", _wide), ("square", _square), ("stack", _stack)):
+        for _full in (False, True):
+
+            def _vectors(x: Any, full: bool = _full) -> Any:
+                u, s, vh = linalg.svd(x, full_matrices=full)
+                count = s.shape[-1]
+                first = (u[..., :count] * pb.expand_dims(pb.exp(s), -2)) @ vh[..., :count, :]
+                return first, pb.abs(u[..., :count]), pb.abs(vh[..., :count, :]), s
+
+            add("svd", f"{_k}-{_case}-full{_full}", _vectors, _x)
+        add(
+            "svd", f"{_k}-{_case}-sizes", lambda x: pb.abs(linalg.svd(x, full_matrices=False).U), _x,
+            torch=lambda x: t("svd")(x, full_matrices=False)[0].abs(),
+        )  # fmt: skip
+        add("svd", f"{_k}-{_case}-right", lambda x: pb.abs(linalg.svd(x, full_matrices=False).Vh), _x)
+
+    def _completion(x: Any) -> Any:
+        u = linalg.svd(x).U[..., 2:]
+        return u @ H(u)
+
+    add("svd", f"{_k}-completion", _completion, _tall)
+    for _case, _x in (("tall", _tall), ("square", _square), ("stack", _stack), ("wide", _wide)):
+        add(
+            "qr", f"{_k}-{_case}", lambda x: tuple(linalg.qr(x)), _x, torch=lambda x: tuple(t("qr")(x))
+        )
+        add("qr", f"{_k}-{_case}-q", lambda x: linalg.qr(x).Q, _x)
+        add("qr", f"{_k}-{_case}-r", lambda x: linalg.qr(x).R, _x)
+
+    def _qr_completion(x: Any) -> Any:
+        q, r = linalg.qr(x, mode="complete")
+        return q[..., :2], q[..., 2:] @ H(q[..., 2:]), r
+
+    add("qr", f"{_k}-complete", _qr_completion, _tall)
+    add(
+        "eigvals", _k, lambda x: pb.sum(linalg.eigvals(x) ** 3, axis=-1), _square,
+        torch=lambda x: (t("eigvals")(x) ** 3).sum(-1), jax=lambda x: (j("eigvals")(x) ** 3).sum(-1),
+    )  # fmt: skip
+    add("eig", f"{_k}-values", lambda x: pb.sum(linalg.eig(x).eigenvalues ** 3, axis=-1), _stack)
+
+    def _eig_sizes(x: Any) -> Any:
+        w, v = linalg.eig(x)
+        return pb.sum(pb.abs(v) ** 2 * pb.expand_dims(w, -2), axis=-1), (v * pb.expand_dims(w**2, -2)) @ linalg.inv(v)
+
+    add("eig", f"{_k}-vectors", _eig_sizes, _square)
+    add(
+        "eig", f"{_k}-sizes", lambda x: pb.sum(pb.abs(linalg.eig(x).eigenvectors) ** 4, axis=-1), _square,
+        torch=lambda x: (t("eig")(x)[1].abs() ** 4).sum(-1),
+    )  # fmt: skip

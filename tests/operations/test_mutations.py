@@ -1,0 +1,19 @@
+"""Flipping the sign of any term of any rule makes the suite fail (see mutate.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import mutate
+
+
+@pytest.mark.parametrize("family", mutate.FAMILIES)
+def test_no_sign_can_be_flipped_unnoticed(family: str) -> None:
+    _, alive = mutate.survivors(family)
+    assert not alive, "nothing fails with these changes:\n" + "\n".join(map(str, alive))
+
+
+def test_every_known_equivalent_still_exists() -> None:
+    found = {(m.family, m.before, m.after) for family in mutate.FAMILIES for m in mutate.mutants(family)}
+    gone = [key for key in mutate.EQUIVALENT if key not in found]
+    assert not gone, f"remove from mutate_equivalent.py, no rule reads so any more: {gone}"

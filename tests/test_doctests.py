@@ -1,0 +1,102 @@
+"""Every example is run: those in docstrings, and those in the README and the docs pages."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+ROOT = Path(__file__).parents[1]
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+NAMESPACES = (pb, pb.linalg, pb.fft, pb.random, pb.tree)
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Public names and the public methods of Tensor, however they were made (a search by module would miss some)."""
+    for namespace in NAMESPACES:
+        for name, value in vars(namespace).items():
+            is_ours = str(getattr(value, "__module__", "")).startswith("pullback")
+            if not name.startswith("_") and callable(value) and is_ours:
+                yield f"{namespace.__name__}.{name}", value
+    for name, value in vars(pb.Tensor).items():
+        if not name.startswith("_"):
+            yield f"pullback.Tensor.{name}", value.fget if isinstance(value, property) else value
+
+
+def modules() -> Iterator[ModuleType]:
+    yield pb
+    for found in pkgutil.walk_packages(pb.__path__, "pullback."):
+        try:
+            yield importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            if str(error.name).startswith("pullback"):
+                raise  # else it is the backend of a library that is not installed
+
+
+def examples_in_docstrings() -> dict[str, doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found: dict[str, doctest.DocTest] = {}
+    seen: set[str] = set()
+    sources = [(module.__name__, module) for module in modules()]
+    for name, source in [*sources, *public_objects()]:
+        if not isinstance(source, ModuleType | type) and not inspect.isroutine(source):
+            continue
+        for test in finder.find(source, name, globs={}):
+            if test.examples and test.docstring not in seen:
+                seen.add(test.docstring)
+                found[test.name] = test
+    return found
+
+
+EXAMPLES = examples_in_docstrings()
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_docstring(name):
+    check(EXAMPLES[name])
+
+
+def check(test: doctest.DocTest) -> None:
+    report: list[str] = []
+    with np.errstate(all="ignore"):  # some show what happens at the edge of a domain
+        doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.append)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("name", sorted(dict(public_objects())))
+def test_public_name_has_a_docstring(name):
+    value = dict(public_objects())[name]
+    assert inspect.getdoc(value), f"{name} has no docstring"
+
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_page(page):
+    """Blocks of a page run one after the other: `>>>` blocks with their output, other Python blocks as they are."""
+    scope: dict[str, Any] = {}
+    parser = doctest.DocTestParser()
+    text = page.read_text()
+    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        block, line = match[1], text[: match.start()].count("\n") + 1
+        if ">>>" in block:
+            test = parser.get_doctest(block, scope, page.name, str(page), line)
+            report: list[str] = []
+            runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+            runner.run(test, out=report.append, clear_globs=False)
+            scope = test.globs
+            assert not report, "".join(report)
+        else:
+            exec(compile("\n" * line + block, str(page), "exec"), scope)

@@ -53,4 +53,6 @@ $(BIN)/python:
 
 $(STAMP)-%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --progress-bar off --editable '.[$*]'
+	@# pip compiles what it installs, but not what it installs editable
+	$(BIN)/python -m compileall -q src
 	@touch $@

@@ -103,15 +103,14 @@ def with_progress(history: Iterator[Epoch], epochs: int) -> list[Epoch]:
     """Run the training: a live bar in a terminal, a line now and then elsewhere."""
     is_live = sys.stderr.isatty()
     done: list[Epoch] = []
-    bar = tqdm(history, total=epochs, unit="epoch", disable=not is_live)
+    layout = "{desc} {bar} {n_fmt}/{total_fmt} epochs, {remaining} left"
+    bar = tqdm(history, total=epochs, disable=not is_live, bar_format=layout)
     for epoch in bar:
         done.append(epoch)
-        report = (
-            f"loss {epoch.train_loss:.4f}  test loss {epoch.test_loss:.4f}  test accuracy {epoch.test_accuracy:.1%}"
-        )
-        bar.set_description(report)
+        report = f"loss {epoch.train_loss:.4f}, test accuracy {epoch.test_accuracy:.1%}"
+        bar.set_description_str(report)
         if not is_live and (len(done) % max(1, epochs // 8) == 0 or len(done) == epochs):
-            print(f"epoch {len(done):3d} of {epochs}  {report}", flush=True)
+            print(f"epoch {len(done):3d} of {epochs}: {report}", flush=True)
     return done
 
 

@@ -68,9 +68,11 @@ def test_docstring(name):
 
 
 def check(test: doctest.DocTest) -> None:
+    """Run the examples; `test.globs` has their variables afterwards."""
     report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
     with np.errstate(all="ignore"):  # some show what happens at the edge of a domain
-        doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.append)
+        runner.run(test, out=report.append, clear_globs=False)
     assert not report, "".join(report)
 
 
@@ -93,10 +95,7 @@ def test_page(page):
         block, line = match[1], text[: match.start()].count("\n") + 1
         if ">>>" in block:
             test = parser.get_doctest(block, scope, page.name, str(page), line)
-            report: list[str] = []
-            runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
-            runner.run(test, out=report.append, clear_globs=False)
+            check(test)
             scope = test.globs
-            assert not report, "".join(report)
         else:
             exec(compile("\n" * line + block, str(page), "exec"), scope)

@@ -190,11 +190,12 @@ class Generator:
         if not np.all((chances >= 0) & (chances <= 1)):
             raise ValueError("bernoulli: every p must lie between 0 and 1.")
         shape = chances.shape if shape is None else _shape(shape)
-        words = self._made(shape, 1, lambda words: words[0])
         try:
-            return _tensor(words * 2.0**-32 < np.broadcast_to(chances, shape), dtypes.bool_, device)
+            chances = np.broadcast_to(chances, shape)
         except ValueError:
             raise ShapeError(f"bernoulli: p has shape {chances.shape}, which does not fit shape {shape}.") from None
+        unit = self._made(shape, 1, lambda words: words[0] * 2.0**-32)
+        return _tensor(unit < chances, dtypes.bool_, device)
 
     def integers(
         self, low: int, high: int | None = None, shape: Shape = (), *, dtype: Any = None, device: str | None = None

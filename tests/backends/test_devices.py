@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -89,11 +90,14 @@ def test_device_blocks_nest_and_end_with_an_error():
 def test_moving_keeps_values_and_dtype(device, dtype):
     tensor = pb.asarray(np.asarray([[0, 1, 3], [1, 0, 7]]).astype(dtype))
     moved = tensor.to_device(device)
-    assert moved.device == device and moved.dtype.name == dtype and moved.shape == (2, 3)
+    assert moved.device == device
+    assert moved.dtype.name == dtype
+    assert moved.shape == (2, 3)
     assert moved.to_device(device) is moved
     np.testing.assert_array_equal(moved.numpy(), tensor.numpy())
     back = moved.to_device("numpy")
-    assert back.dtype.name == dtype and back.numpy().tobytes() == tensor.numpy().tobytes()
+    assert back.dtype.name == dtype
+    assert back.numpy().tobytes() == tensor.numpy().tobytes()
     assert pb.asarray(tensor, device=device).device == device
     assert repr(moved).endswith(f"device={device!r})")
 
@@ -137,7 +141,9 @@ def test_streams_are_refused():
 def test_pickles_and_copies_stay_on_their_device(device):
     w = pb.tensor([1.0, 2.0], device=device, requires_grad=True)
     for again in (pickle.loads(pickle.dumps(w)), copy.deepcopy(w)):
-        assert again.device == device and again.requires_grad and again.tolist() == [1.0, 2.0]
+        assert again.device == device
+        assert again.requires_grad
+        assert again.tolist() == [1.0, 2.0]
 
 
 def test_writing_in_place_leaves_clones_alone(device):
@@ -145,14 +151,16 @@ def test_writing_in_place_leaves_clones_alone(device):
     y = x.clone()
     y += 1
     y[0] = 7.0
-    assert x.tolist() == [1.0, 2.0] and y.tolist() == [7.0, 3.0]
+    assert x.tolist() == [1.0, 2.0]
+    assert y.tolist() == [7.0, 3.0]
 
 
 def test_adding_up_gradients(device):
     w = pb.tensor([1.0, 2.0], device=device, requires_grad=True)
     for _ in range(2):
         pb.sum(w * w).backward()
-    assert w.grad.device == device and w.grad.tolist() == [4.0, 8.0]
+    assert w.grad.device == device
+    assert w.grad.tolist() == [4.0, 8.0]
     with pb.no_grad():
         w -= 0.5 * w.grad
     assert w.tolist() == [-1.0, -2.0]
@@ -185,12 +193,15 @@ def test_jax_without_wide_numbers_says_so():
         "try: pb.tensor([1.0], dtype='float64', device='jax:cpu')\n"
         "except pb.DtypeError as error: print(error)"
     )
-    import os
-
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "JAX_ENABLE_X64": "0"}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "JAX_ENABLE_X64": "0"},
     )
-    assert result.stdout.startswith("int32\n") and "jax_enable_x64" in result.stdout
+    assert result.stdout.startswith("int32\n")
+    assert "jax_enable_x64" in result.stdout
 
 
 def test_recording_works_inside_jit():

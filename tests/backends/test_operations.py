@@ -32,7 +32,7 @@ def everything_on(device):
         creation._of_raw = original
 
 
-def derivatives(sample, device):
+def derivatives(sample, device, orders):
     """Values, gradients, and gradients of the gradients' products with fixed numbers."""
     rng = np.random.default_rng(0)
 
@@ -50,7 +50,7 @@ def derivatives(sample, device):
         total = inner(outputs[0], like(outputs[0]))
         for out in outputs[1:]:
             total = total + inner(out, like(out))
-        grads = pb.backward(total, create_graph=sample.orders > 1)
+        grads = pb.backward(total, create_graph=min(orders, sample.orders) > 1)
         found = [grads.get(v) for v in variables]
         yield from (np.zeros(v.shape) if g is None else g.detach().numpy() for g, v in zip(found, variables))
         tracked = [g for g in found if g is not None and g.requires_grad]
@@ -67,21 +67,53 @@ def inner(x, y):
     return pb.sum(pb.real(x * y) if x.dtype.kind == "complex" else x * y)
 
 
-def check(sample, device):
-    expected, found = list(derivatives(sample, "numpy")), list(derivatives(sample, device))
+def tangents(sample, device):
+    """Forward mode's derivatives along fixed directions."""
+    rng = np.random.default_rng(0)
+    directions = [rng.standard_normal(a.shape).astype(a.dtype) for a in sample.arguments]
+    with everything_on(device):
+        variables = tuple(pb.asarray(a, device=device) for a in sample.arguments)
+        _, result = pb.jvp(sample.function, variables, tuple(pb.asarray(d, device=device) for d in directions))
+        yield from (out.numpy() for out in (result if isinstance(result, tuple) else (result,)))
+
+
+def check(found, expected):
+    found, expected = list(found), list(expected)
     assert len(found) == len(expected)
     for a, b in zip(found, expected):
-        assert a.dtype == b.dtype and a.shape == b.shape
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def name_of(sample):
+    return sample.name
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
 def test_array_api_strict(sample):
-    check(sample, strict.DEVICE)
+    check(derivatives(sample, strict.DEVICE, 2), derivatives(sample, "numpy", 2))
 
 
-@pytest.mark.parametrize("sample", FIRST_OF_OPERATION, ids=lambda sample: sample.name)
-@pytest.mark.parametrize("device", ["jax:cpu", "torch:cpu"])
-def test_other_libraries(sample, device):
-    pytest.importorskip(device.partition(":")[0])
-    check(sample, device)
+@pytest.mark.parametrize("sample", FIRST_OF_OPERATION, ids=name_of)
+def test_array_api_strict_in_forward_mode(sample):
+    check(tangents(sample, strict.DEVICE), tangents(sample, "numpy"))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
+def test_torch(sample):
+    pytest.importorskip("torch")
+    check(derivatives(sample, "torch:cpu", 2), derivatives(sample, "numpy", 2))
+
+
+@pytest.mark.parametrize("sample", FIRST_OF_OPERATION, ids=name_of)
+def test_jax(sample):
+    pytest.importorskip("jax")
+    check(derivatives(sample, "jax:cpu", 1), derivatives(sample, "numpy", 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
+def test_jax_all(sample):
+    pytest.importorskip("jax")
+    check(derivatives(sample, "jax:cpu", 2), derivatives(sample, "numpy", 2))

@@ -26,7 +26,8 @@ def test_values_are_within_half_a_step(axis):
     other = None if axis is None else tuple(a for a in range(2) if a != axis % 2)
     step = np.max(np.abs(W), axis=other, keepdims=True) / 127
     values = q.dequantize()
-    assert values.dtype == pb.float32 and values.shape == W.shape
+    assert values.dtype == pb.float32
+    assert values.shape == W.shape
     assert np.all(np.abs(values.numpy() - W) <= step / 2 * 1.0001)
 
 
@@ -40,11 +41,16 @@ def test_quantizing_again_gives_the_same_bytes():
 
 def test_what_it_is():
     q = pb.quantize(W, axis=0)
-    assert q.shape == (6, 4) and q.ndim == 2 and q.size == 24
-    assert q.dtype.name == "qint8" and q.dtype.kind == "quantized"
+    assert q.shape == (6, 4)
+    assert q.ndim == 2
+    assert q.size == 24
+    assert q.dtype.name == "qint8"
+    assert q.dtype.kind == "quantized"
     assert q.nbytes == 24 + 6 * 4
-    assert q.device == "numpy" and not q.requires_grad
-    assert repr(q).startswith("tensor([[") and repr(q).endswith("dtype=qint8, axis=-2)")
+    assert q.device == "numpy"
+    assert not q.requires_grad
+    assert repr(q).startswith("tensor([[")
+    assert repr(q).endswith("dtype=qint8, axis=-2)")
 
 
 def test_zeros_and_edges():
@@ -150,16 +156,26 @@ def test_the_expanded_values_are_not_kept_alive():
     finally:
         type(q.data).dequantize = original
     gc.collect()
-    assert y.requires_grad and expanded[0]() is None
+    assert y.requires_grad
+    assert expanded[0]() is None
 
 
 def test_copies_pickles_and_moves_keep_the_bytes():
     q = pb.quantize(W)
-    for again in (copy.deepcopy(q), copy.copy(q), pickle.loads(pickle.dumps(q)), q.detach(), q.clone(), pb.asarray(q.data)):
-        assert type(again) is type(q) and again.axis == q.axis
+    for again in (
+        copy.deepcopy(q),
+        copy.copy(q),
+        pickle.loads(pickle.dumps(q)),
+        q.detach(),
+        q.clone(),
+        pb.asarray(q.data),
+    ):
+        assert type(again) is type(q)
+        assert again.axis == q.axis
         assert [p.tobytes() for p in again.data.parts] == [p.tobytes() for p in q.data.parts]
     there = q.to_device(strict.DEVICE)
-    assert there.device == strict.DEVICE and there.dequantize().device == strict.DEVICE
+    assert there.device == strict.DEVICE
+    assert there.dequantize().device == strict.DEVICE
     back = there.to_device("numpy")
     assert [p.tobytes() for p in back.data.parts] == [p.tobytes() for p in q.data.parts]
     np.testing.assert_array_equal(there.numpy(), q.numpy())
@@ -189,6 +205,7 @@ def test_other_schemes_can_be_added():
     register_scheme(Signs())
     try:
         q = pb.quantize(np.asarray([1.0, -3.0], np.float32), "signs", axis=None)
-        assert q.dequantize().tolist() == [2.0, -2.0] and q.nbytes == 2 + 4
+        assert q.dequantize().tolist() == [2.0, -2.0]
+        assert q.nbytes == 2 + 4
     finally:
         del SCHEMES["signs"]

@@ -23,6 +23,7 @@ Arrays = Sequence[np.ndarray]
 
 STEPS = (2e-3, 2e-4, 2e-5)
 FORWARD_TOLERANCE = 1e-9
+NOISE = 1e-6  # what is smaller than this counts as zero: differences of rounding errors
 
 
 # -- values --------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ def assert_close(found: Arrays, expected: Arrays, tolerance: float, what: str, f
 
 def assert_same(found: float, expected: float, tolerance: float, what: str, scale: float = 0.0) -> None:
     """Two numbers that agree relative to their size, or to `scale` where what they add up is larger."""
-    allowed = tolerance * max(abs(found), abs(expected), scale)
+    allowed = tolerance * max(abs(found), abs(expected), scale, NOISE)
     assert np.isfinite(allowed), f"{what}: {found!r} instead of {expected!r}"
     assert abs(found - expected) <= allowed, f"{what}: {found!r} instead of {expected!r} (allowed {allowed:.3g})"
 

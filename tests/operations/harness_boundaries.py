@@ -80,6 +80,8 @@ BOUNDARIES: list[Boundary] = [
     # the ends of an interval belong to it; an empty interval is its upper end
     at("clip", "ends", xp.clip, ([1.0, 2.0, 0.0, 3.0], [1.0] * 4, [2.0] * 4), [2.0, 3.0, 5.0, 7.0],
        ([2.0, 3.0, 0.0, 0.0], [0.0, 0.0, 5.0, 0.0], [0.0, 0.0, 0.0, 7.0])),
+    at("clip", "only a lower end", lambda x, low: xp.clip(x, low, None), ([1.0, 0.0], [0.5, 0.5]), [2.0, 3.0],
+       ([2.0, 0.0], [0.0, 3.0])),
     at("clip", "empty interval", xp.clip, ([1.0, 5.0], [3.0, 3.0], [2.0, 2.0]), [2.0, 3.0],
        ([0.0, 0.0], [0.0, 0.0], [2.0, 3.0])),
     # products are exact with zeros among the factors

@@ -98,6 +98,8 @@ def reductions() -> Iterator[tuple[Operation, Sample]]:
 def reduction_shapes() -> Iterator[Sample]:
     for operation, sample in reductions():
         for shape, axis in AXES:
+            if axis is None and "axis" not in operation.defaults:
+                axis = tuple(range(-len(shape), 0))
             for keepdims in (False, True):
 
                 def function(x: Any, name: str = operation.name, axis: Any = axis, keepdims: bool = keepdims) -> Any:

@@ -46,8 +46,7 @@ def by_torch(sample: Sample, cotangents: Arrays) -> tuple[list[np.ndarray], list
     gradients = torch.autograd.grad(
         [out for out, _ in pairs], tensors, [c for _, c in pairs], allow_unused=True, materialize_grads=True
     )
-    values = [out.detach().resolve_conj().resolve_neg().numpy() for out in outputs]
-    return values, [g.resolve_conj().resolve_neg().numpy() for g in gradients]
+    return [out.numpy(force=True) for out in outputs], [g.numpy(force=True) for g in gradients]
 
 
 def by_jax(sample: Sample, cotangents: Arrays) -> tuple[list[np.ndarray], list[np.ndarray]]:

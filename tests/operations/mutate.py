@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.autodiff.operation import Recipe, Table
+from pullback.autodiff.operation import OPERATIONS, Recipe, Table
 from pullback.autodiff.rules import MODULES
 from pullback.autodiff.tables import NUMPY_TABLE, tensor_table
 from pullback.errors import DtypeError
@@ -116,34 +116,61 @@ def _other(operator: ast.operator) -> ast.operator:
     return ast.Sub() if isinstance(operator, ast.Add) else ast.Add()
 
 
-def _gradient_sites(holder: ast.AST, field: str, index: int | None, node: ast.AST) -> Iterator[Site]:
-    """The negative of each gradient in a returned expression."""
+def _gradient_sites(holder: ast.AST, field: str, index: int | None, node: ast.AST, count: int) -> Iterator[Site]:
+    """The negative of each gradient in a returned expression, which gives `count` of them at run time."""
     if isinstance(node, (ast.Tuple, ast.List)):
         for i, element in enumerate(node.elts):
-            yield from _gradient_sites(node, "elts", i, element)
+            yield from _gradient_sites(node, "elts", i, element, 1)
     elif isinstance(node, ast.IfExp):
-        yield from _gradient_sites(node, "body", None, node.body)
-        yield from _gradient_sites(node, "orelse", None, node.orelse)
+        yield from _gradient_sites(node, "body", None, node.body, count)
+        yield from _gradient_sites(node, "orelse", None, node.orelse, count)
     elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-        yield from _gradient_sites(node, "elt", None, node.elt)
+        yield from _gradient_sites(node, "elt", None, node.elt, 1)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
         for i, element in enumerate(node.args):
-            yield from _gradient_sites(node, "args", i, element)
+            yield from _gradient_sites(node, "args", i, element, count)
     elif isinstance(node, (ast.Constant, ast.Starred, ast.Compare, ast.BoolOp, ast.Lambda)) or _is_sign(node):
         return  # no gradient; signs are dropped elsewhere
     elif _is_zero(node):
         return
     elif not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
-        yield Site(holder, field, index, _negative(node))
+        for i in range(count):
+            call = ast.Call(ast.Name(NEGATED, ast.Load()), [node, ast.Constant(i)], [])
+            yield Site(holder, field, index, call)
 
 
-def _sites(holder: ast.AST) -> Iterator[Site]:
-    """Every single change inside `holder`."""
+def negated(value: Any, index: int) -> Any:
+    """The negative of a gradient, or of one of several."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(-x if i == index and x is not None else x for i, x in enumerate(value))
+    return -value
+
+
+NEGATED = negated.__name__
+
+
+def _counts(tree: ast.Module) -> dict[str | ast.AST, int]:
+    """The rules that give several gradients at once, by name or as lambdas, with their number."""
+    counts: dict[str | ast.AST, int] = {}
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
+            inputs = str(call.args[1].value)
+            for keyword in call.keywords:
+                if inputs.startswith("*") or keyword.arg == "joint":
+                    rule = keyword.value.id if isinstance(keyword.value, ast.Name) else keyword.value
+                    counts[rule] = 2 if inputs.startswith("*") else len(inputs.split())
+    return counts
+
+
+def _sites(holder: ast.AST, counts: dict[str | ast.AST, int], count: int = 1) -> Iterator[Site]:
+    """Every single change inside `holder`, which is part of a rule that gives `count` gradients."""
+    if isinstance(holder, (ast.Lambda, ast.FunctionDef)):
+        count = counts.get(holder, counts.get(getattr(holder, "name", ""), 1))
     if isinstance(holder, (ast.Lambda, ast.Return)):
         field = "body" if isinstance(holder, ast.Lambda) else "value"
         value = getattr(holder, field)
         if value is not None:
-            yield from _gradient_sites(holder, field, None, value)
+            yield from _gradient_sites(holder, field, None, value, count)
     for field, index, node in _children(holder):
         if field in ("annotation", "returns"):
             continue
@@ -159,7 +186,7 @@ def _sites(holder: ast.AST) -> Iterator[Site]:
         elif isinstance(node, ast.Call) and len(node.args) == 3 and _called(node) == "where":
             condition, a, b = node.args
             yield Site(holder, field, index, ast.Call(node.func, [condition, b, a], node.keywords))
-        yield from _sites(node)
+        yield from _sites(node, counts, count)
 
 
 def _called(call: ast.Call) -> str:
@@ -235,8 +262,9 @@ def mutants(family: str) -> Iterator[Mutant]:
     module = _module(family)
     file = str(module.__file__)
     tree = ast.parse(Path(file).read_text())
+    counts = _counts(tree)
     for statement, operations in _operations_by_statement(family, tree):
-        for site in list(_sites(statement)):
+        for site in list(_sites(statement, counts)):
             original = site.current()
             line = getattr(original, "lineno", statement.lineno)
             before, after = ast.unparse(original), ast.unparse(ast.fix_missing_locations(site.replacement))
@@ -250,13 +278,23 @@ def mutants(family: str) -> Iterator[Mutant]:
             yield Mutant(family, line, before, after, operations, code)
 
 
+def unchanged(family: str) -> list[Mutant]:
+    """One "mutant" per operation that is the right rules: whatever notices it notices too much."""
+    module = _module(family)
+    file = str(module.__file__)
+    code = compile(Path(file).read_text(), file, "exec")
+    names = _RecordingTable(NUMPY_TABLE.xp, module.rules, file).lines
+    return [Mutant(family, 0, "", "", (name,), code) for name in names if OPERATIONS[name].differentiable]
+
+
 # -- putting changed rules in place ----------------------------------------------------------------
 
 
 @contextmanager
 def in_place(mutant: Mutant, on_tensors: bool = False) -> Iterator[None]:
     """Run with the mutant's rules; existing graphs and the compiled short ways see them too."""
-    scope = {"__name__": f"pullback.autodiff.rules.{mutant.family}", "__package__": "pullback.autodiff.rules"}
+    package = "pullback.autodiff.rules"
+    scope: dict[str, Any] = {"__name__": f"{package}.{mutant.family}", "__package__": package, NEGATED: negated}
     exec(mutant.code, scope)
     tables = [NUMPY_TABLE, tensor_table()] if on_tensors else [NUMPY_TABLE]
     changed = [(table, Table(table.xp, (scope["rules"],))) for table in tables]
@@ -343,21 +381,30 @@ def _stop(*_: Any) -> None:
     raise _TooLongError
 
 
-def survives(mutant: Mutant) -> bool:
-    """Whether no sample's gradient, and no derivative at a boundary, changes."""
+@contextmanager
+def _time_limit() -> Iterator[None]:
     previous = signal.signal(signal.SIGALRM, _stop)
     signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_MUTANT)
     try:
-        with np.errstate(all="ignore"):
-            with in_place(mutant):
-                if any(subject.notices() for name in mutant.operations for subject in subjects().get(name, ())):
-                    return False
-            return not _noticed_elsewhere(mutant)
-    except Exception:  # whatever a wrong rule runs into is noticed
-        return False
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether no sample's gradient, and no derivative at a boundary, changes."""
+    try:
+        with np.errstate(all="ignore"), _time_limit():
+            return not noticed_by_walks(mutant) and not _noticed_elsewhere(mutant)
+    except Exception:  # whatever a wrong rule runs into is noticed
+        return False
+
+
+def noticed_by_walks(mutant: Mutant) -> bool:
+    walked = [subject for name in mutant.operations for subject in subjects().get(name, ())]  # made by the right rules
+    with in_place(mutant):
+        return any(subject.notices() for subject in walked)
 
 
 def _noticed_elsewhere(mutant: Mutant) -> bool:

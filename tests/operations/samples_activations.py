@@ -75,20 +75,41 @@ SAMPLES: list[Sample] = [
 for _axis in (-1, 0, 1):
     SAMPLES += [
         Sample(
-            name, f"axis={_axis}", lambda x, f=getattr(pb, name), axis=_axis: f(x, axis=axis),
-            (_normal(f"{name}{_axis}", 2, 3, 4),), torch=_torch(name, dim=_axis), jax=_jax(name, axis=_axis),
+            name,
+            f"axis={_axis}",
+            lambda x, name=name, axis=_axis: getattr(pb, name)(x, axis=axis),
+            (_normal(f"{name}{_axis}", 2, 3, 4),),
+            torch=_torch(name, dim=_axis),
+            jax=_jax(name, axis=_axis),
         )
         for name in ("softmax", "log_softmax")
-    ]  # fmt: skip
+    ]
 SAMPLES += [
-    Sample("softmax", "two-axes", lambda x: pb.softmax(x, (0, 2)), (_normal("softmax2", 2, 3, 2),), jax=_jax("softmax", axis=(0, 2))),
+    Sample(
+        "softmax",
+        "two-axes",
+        lambda x: pb.softmax(x, (0, 2)),
+        (_normal("softmax2", 2, 3, 2),),
+        jax=_jax("softmax", axis=(0, 2)),
+    ),
     Sample("softmax", "one-element", lambda x: pb.softmax(x, 1), (_normal("softmax1", 3, 1),)),
     Sample("log_softmax", "two-axes", lambda x: pb.log_softmax(x, (-1, 0)), (_normal("log_softmax2", 2, 3, 2),)),
-    Sample("logsumexp", "all", lambda x: pb.logsumexp(x), (_normal("lse", 3, 4),), torch=_torch_logsumexp((0, 1), False)),
-    Sample("logsumexp", "axis=1", lambda x: pb.logsumexp(x, 1), (_normal("lse1", 2, 3, 4),), torch=_torch_logsumexp(1, False)),
     Sample(
-        "logsumexp", "axes-kept", lambda x: pb.logsumexp(x, (0, 2), keepdims=True), (_normal("lse2", 2, 3, 4),),
+        "logsumexp", "all", lambda x: pb.logsumexp(x), (_normal("lse", 3, 4),), torch=_torch_logsumexp((0, 1), False)
+    ),
+    Sample(
+        "logsumexp",
+        "axis=1",
+        lambda x: pb.logsumexp(x, 1),
+        (_normal("lse1", 2, 3, 4),),
+        torch=_torch_logsumexp(1, False),
+    ),
+    Sample(
+        "logsumexp",
+        "axes-kept",
+        lambda x: pb.logsumexp(x, (0, 2), keepdims=True),
+        (_normal("lse2", 2, 3, 4),),
         torch=_torch_logsumexp((0, 2), True),
     ),
     Sample("logsumexp", "number", lambda x: pb.logsumexp(x), (np.array(0.7),)),
-]  # fmt: skip
+]

@@ -79,7 +79,9 @@ SAMPLES: list[Sample] = [
         "grouped-mask", _random(2, 4, 2, 2), _random(2, 2, 3, 2), _random(2, 2, 3, 2), _random(4, 2, 3), enable_gqa=True
     ),
     _sample("broadcast", _random(2, 1, 3, 2), _random(3, 4, 2), _random(4, 2)),
-    Sample("attention", "hidden-by-addition", _partly_hidden, (_random(3, 2), _random(4, 2), _random(4, 2), _random(3, 4))),
+    Sample(
+        "attention", "hidden-by-addition", _partly_hidden, (_random(3, 2), _random(4, 2), _random(4, 2), _random(3, 4))
+    ),
     Sample("attention", "dropout", _with_dropout, (_random(2, 3, 2), _random(2, 3, 2), _random(2, 3, 2))),
     Sample(
         "rotary_embedding", "halves", pb.rotary_embedding, (_random(2, 3, 4), _random(3, 4), _random(2, 1, 4)),
@@ -93,6 +95,6 @@ SAMPLES: list[Sample] = [
         "rotary_embedding", "transposed", lambda x, cos, sin: TENSORS.rotary_embedding(x, cos, sin, False, True),
         (_random(2, 3, 4), _random(3, 4), _random(1, 4)),
     ),
-    Sample("rotate_pairs", "halves", lambda x: TENSORS.rotate_pairs(x, False), (_random(2, 4),), torch=None),
+    Sample("rotate_pairs", "halves", lambda x: TENSORS.rotate_pairs(x, False), (_random(2, 4),)),
     Sample("rotate_pairs", "interleaved", lambda x: TENSORS.rotate_pairs(x, True), (_random(2, 4),)),
 ]  # fmt: skip

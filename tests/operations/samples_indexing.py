@@ -43,7 +43,10 @@ index("integers", (1, -1), 3, 2)
 index("slice", (slice(None), slice(1, None, 2)), 3, 4)
 index("negative-step", (slice(None, None, -2), slice(2, 0, -1)), 3, 4, torch=False)
 index("none-and-ellipsis", (None, ..., 0, None), 2, 3, 2)
-index("scalar", (), )
+index(
+    "scalar",
+    (),
+)
 index("empty", slice(2, 2), 3, 2)
 index("mask", MASK, 2, 3)
 index("mask-rows", np.array([True, False, True]), 3, 2)
@@ -67,8 +70,22 @@ add(
     "setitem", "slice", lambda x, v: TENSORS.setitem(x, v, (slice(None), slice(1, 3))), (2, 4), (2, 2),
     jax=lambda x, v: x.at[:, 1:3].set(v),
 )  # fmt: skip
-add("setitem", "broadcast-value", lambda x, v: TENSORS.setitem(x, v, slice(1, 3)), (4, 2), (1, 2), jax=lambda x, v: x.at[1:3].set(v))
-add("setitem", "scalar-value", lambda x, v: TENSORS.setitem(x, v, (0, 1)), (2, 3), (), jax=lambda x, v: x.at[0, 1].set(v))
+add(
+    "setitem",
+    "broadcast-value",
+    lambda x, v: TENSORS.setitem(x, v, slice(1, 3)),
+    (4, 2),
+    (1, 2),
+    jax=lambda x, v: x.at[1:3].set(v),
+)
+add(
+    "setitem",
+    "scalar-value",
+    lambda x, v: TENSORS.setitem(x, v, (0, 1)),
+    (2, 3),
+    (),
+    jax=lambda x, v: x.at[0, 1].set(v),
+)
 add("setitem", "leading-ones", lambda x, v: TENSORS.setitem(x, v, 1), (2, 3), (1, 3))
 add("setitem", "mask", lambda x, v: TENSORS.setitem(x, v, MASK), (2, 3), (3,))
 add("setitem", "repeated", lambda x, v: TENSORS.setitem(x, v, np.array([0, 2, 0])), (3, 2), (3, 2))
@@ -79,13 +96,26 @@ add(
     jax=lambda x, v: x.at[np.array([0, 2, 0])].add(v),
     torch=lambda x, v: x.index_add(0, _torch().tensor([0, 2, 0]), v),
 )  # fmt: skip
-add("index_add", "slice", lambda x, v: pb.index_add(x, slice(1, None), v), (3, 2), (2,), jax=lambda x, v: x.at[1:].add(v))
+add(
+    "index_add",
+    "slice",
+    lambda x, v: pb.index_add(x, slice(1, None), v),
+    (3, 2),
+    (2,),
+    jax=lambda x, v: x.at[1:].add(v),
+)
 
 add(
     "take", "axis", lambda x: pb.take(x, pb.asarray(np.array([2, 0, 2, -1])), axis=1), (2, 3),
     jax=lambda x: _jax().take(x, np.array([2, 0, 2, -1]), 1),
 )  # fmt: skip
-add("take", "matrix-of-indices", lambda x: pb.take(x, pb.asarray(ROWS), axis=0), (3, 2), jax=lambda x: _jax().take(x, ROWS, 0))
+add(
+    "take",
+    "matrix-of-indices",
+    lambda x: pb.take(x, pb.asarray(ROWS), axis=0),
+    (3, 2),
+    jax=lambda x: _jax().take(x, ROWS, 0),
+)
 add("take", "none", lambda x: pb.take(x, pb.asarray(np.zeros(0, np.int64)), axis=0), (3, 2))
 add("take_transposed", "rows", lambda v: TENSORS.take_transposed(v, pb.asarray(np.array([2, 0, 2])), 4, -2), (3, 2))
 ALONG = np.array([[2, 0], [1, 1]])
@@ -104,10 +134,18 @@ add(
     lambda x, v: pb.scatter_add(x, pb.asarray(ALONG), v, axis=1), (2, 3), (2, 2),
     torch=lambda x, v: x.scatter_add(1, _torch().tensor(ALONG), v),
 )  # fmt: skip
-add("take_along_axis_transposed", "broadcast-value", lambda x, v: pb.scatter_add(x, pb.asarray(ALONG), v, axis=0), (3, 2), (2, 1))
+add(
+    "take_along_axis_transposed",
+    "broadcast-value",
+    lambda x, v: pb.scatter_add(x, pb.asarray(ALONG), v, axis=0),
+    (3, 2),
+    (2, 1),
+)
 add(
     "put_along_axis", "axis", lambda x, v: pb.put_along_axis(x, pb.asarray(np.array([[2, 0], [1, 0]])), v, axis=1), (2, 3), (2, 2),
     torch=lambda x, v: x.scatter(1, _torch().tensor([[2, 0], [1, 0]]), v),
 )  # fmt: skip
 add("put_along_axis", "repeated", lambda x, v: pb.put_along_axis(x, pb.asarray(ALONG), v, axis=1), (2, 3), (2, 2))
-add("put_along_axis", "broadcast-value", lambda x, v: pb.put_along_axis(x, pb.asarray(ALONG), v, axis=0), (3, 2), (1, 2))
+add(
+    "put_along_axis", "broadcast-value", lambda x, v: pb.put_along_axis(x, pb.asarray(ALONG), v, axis=0), (3, 2), (1, 2)
+)

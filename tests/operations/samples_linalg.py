@@ -41,7 +41,9 @@ def definite(x: Any) -> Any:
     """A positive-definite matrix in all three libraries."""
     if isinstance(x, pb.Tensor):
         return x @ H(x) + pb.asarray(np.eye(x.shape[-1]))
-    return x @ x.swapaxes(-1, -2).conj() + (_torch().eye(x.shape[-1]) if type(x).__module__ == "torch" else np.eye(x.shape[-1]))
+    return x @ x.swapaxes(-1, -2).conj() + (
+        _torch().eye(x.shape[-1]) if type(x).__module__ == "torch" else np.eye(x.shape[-1])
+    )
 
 
 def hermitian(x: Any) -> Any:
@@ -91,7 +93,13 @@ for _kind in (float, complex):
     _u, _, _vh = np.linalg.svd(_square)
     add("det", f"{_k}-rank-less-one", linalg.det, (_u * np.array([2.0, 1.0, 0.0])) @ _vh)  # PyTorch says 0
     add("cofactor", _k, lambda x: TENSORS.cofactor(x), _square)
-    add("cofactor_product", _k, lambda g, x: TENSORS.cofactor_product(g, x), draw("direction" + _k, 3, 3, dtype=_kind), _square)
+    add(
+        "cofactor_product",
+        _k,
+        lambda g, x: TENSORS.cofactor_product(g, x),
+        draw("direction" + _k, 3, 3, dtype=_kind),
+        _square,
+    )
     add(
         "cofactor_product", f"{_k}-stack", lambda g, x: TENSORS.cofactor_product(g, x),
         draw("directions" + _k, 2, 3, 3, dtype=_kind), apart("squares" + _k, 2, 3, 3, dtype=_kind),
@@ -110,23 +118,57 @@ for _kind in (float, complex):
             torch=lambda x, ord=_ord: t("vector_norm")(x, dim=-1, ord=ord),
         )  # fmt: skip
     add("vector_norm", f"{_k}-all", linalg.vector_norm, _tall, jax=lambda x: j("norm")(x.ravel()))
-    add("vector_norm", f"{_k}-axes-keepdims", lambda x: linalg.vector_norm(x, axis=(0, -1), keepdims=True, ord=3), _stack)
+    add(
+        "vector_norm",
+        f"{_k}-axes-keepdims",
+        lambda x: linalg.vector_norm(x, axis=(0, -1), keepdims=True, ord=3),
+        _stack,
+    )
     add("vector_norm", f"{_k}-inf-all", lambda x: linalg.vector_norm(x, ord=math.inf), _tall)
+    add("vector_norm", f"{_k}-ties", lambda x: linalg.vector_norm(pb.stack([x, x, x / 2]), axis=0, ord=math.inf), _tall)
+    _zero_row = draw("zero row" + _k, 3, 2, dtype=_kind) * np.array([[1.0], [0.0], [1.0]])
+    for _ord in (2, 3):
+        add(
+            "vector_norm",
+            f"{_k}-zero-row-{_ord}",
+            lambda x, o=_ord: linalg.vector_norm(x, axis=-1, ord=o) ** 2,
+            _zero_row,
+            orders=1,
+        )
     for _ord in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
         _operation = {"fro": "vector_norm", "nuc": "svdvals", 2: "svdvals", -2: "svdvals"}.get(_ord, "abs")
         add(
             _operation, f"{_k}-matrix-norm-{_ord}", lambda x, ord=_ord: linalg.matrix_norm(x, ord=ord), _tall,
             torch=lambda x, ord=_ord: t("matrix_norm")(x, ord), jax=lambda x, ord=_ord: j("matrix_norm")(x, ord=ord),
         )  # fmt: skip
-    add("cross", f"{_k}", linalg.cross, draw("c1" + _k, 2, 3, dtype=_kind), draw("c2" + _k, 3, dtype=_kind), jax=lambda x, y: _jax().cross(x, y))
-    add("cross", f"{_k}-axis", lambda x, y: linalg.cross(x, y, axis=-2), draw("c3" + _k, 3, 1, dtype=_kind), draw("c4" + _k, 3, 2, dtype=_kind))
+    add(
+        "cross",
+        f"{_k}",
+        linalg.cross,
+        draw("c1" + _k, 2, 3, dtype=_kind),
+        draw("c2" + _k, 3, dtype=_kind),
+        jax=lambda x, y: _jax().cross(x, y),
+    )
+    add(
+        "cross",
+        f"{_k}-axis",
+        lambda x, y: linalg.cross(x, y, axis=-2),
+        draw("c3" + _k, 3, 1, dtype=_kind),
+        draw("c4" + _k, 3, 2, dtype=_kind),
+    )
 
     # decompositions
     add(
         "cholesky", _k, lambda x: linalg.cholesky(definite(x)), _square,
         torch=lambda x: t("cholesky")(definite(x)), jax=lambda x: j("cholesky")(definite(x)),
     )  # fmt: skip
-    add("cholesky", f"{_k}-upper", lambda x: linalg.cholesky(definite(x), upper=True), _stack, jax=lambda x: j("cholesky")(definite(x), upper=True))
+    add(
+        "cholesky",
+        f"{_k}-upper",
+        lambda x: linalg.cholesky(definite(x), upper=True),
+        _stack,
+        jax=lambda x: j("cholesky")(definite(x), upper=True),
+    )
     add(
         "eigvalsh", _k, lambda x: linalg.eigvalsh(hermitian(x)), _square,
         torch=lambda x: t("eigvalsh")(hermitian(x)), jax=lambda x: j("eigvalsh")(hermitian(x)),
@@ -147,9 +189,7 @@ for _kind in (float, complex):
         return (v * pb.expand_dims(pb.sin(w), -2)) @ H(v)
 
     add("eigh", f"{_k}-function", _function_of_matrix, _stack)
-    add(
-        "svdvals", _k, linalg.svdvals, _tall, torch=lambda x: t("svdvals")(x), jax=lambda x: j("svdvals")(x)
-    )
+    add("svdvals", _k, linalg.svdvals, _tall, torch=lambda x: t("svdvals")(x), jax=lambda x: j("svdvals")(x))
     for _case, _x in (("tall", _tall), ("wide", _wide), ("square", _square), ("stack", _stack)):
         for _full in (False, True):
 
@@ -166,15 +206,21 @@ for _kind in (float, complex):
         )  # fmt: skip
         add("svd", f"{_k}-{_case}-right", lambda x: pb.abs(linalg.svd(x, full_matrices=False).Vh), _x)
 
+    add("svd", f"{_k}-values", lambda x: linalg.svd(x).S, _tall, torch=lambda x: t("svd")(x)[1])
+
+    def _values_and_right(x: Any) -> Any:
+        _, s, vh = linalg.svd(x)
+        return s, pb.abs(vh)
+
+    add("svd", f"{_k}-values-and-right", _values_and_right, _tall)
+
     def _completion(x: Any) -> Any:
         u = linalg.svd(x).U[..., 2:]
         return u @ H(u)
 
     add("svd", f"{_k}-completion", _completion, _tall)
     for _case, _x in (("tall", _tall), ("square", _square), ("stack", _stack), ("wide", _wide)):
-        add(
-            "qr", f"{_k}-{_case}", lambda x: tuple(linalg.qr(x)), _x, torch=lambda x: tuple(t("qr")(x))
-        )
+        add("qr", f"{_k}-{_case}", lambda x: tuple(linalg.qr(x)), _x, torch=lambda x: tuple(t("qr")(x)))
         add("qr", f"{_k}-{_case}-q", lambda x: linalg.qr(x).Q, _x)
         add("qr", f"{_k}-{_case}-r", lambda x: linalg.qr(x).R, _x)
 

@@ -39,42 +39,64 @@ for _reduction in REDUCTIONS:
         _options = {"reduction": _reduction, **_options}
         SAMPLES += [
             Sample(
-                "cross_entropy", f"{_case}-{_reduction}", lambda x, o=_options: pb.cross_entropy(x, CLASSES, **o),
-                (LOGITS,), torch=_torch("cross_entropy", CLASSES, **_options),
+                "cross_entropy",
+                f"{_case}-{_reduction}",
+                lambda x, o=_options: pb.cross_entropy(x, CLASSES, **o),
+                (LOGITS,),
+                torch=_torch("cross_entropy", CLASSES, **_options),
             ),
             Sample(
-                "soft_cross_entropy", f"{_case}-{_reduction}", lambda x, t, o=_options: pb.cross_entropy(x, t, **o),
-                (LOGITS, PROBABILITIES), torch=_torch("cross_entropy", **_options),
+                "soft_cross_entropy",
+                f"{_case}-{_reduction}",
+                lambda x, t, o=_options: pb.cross_entropy(x, t, **o),
+                (LOGITS, PROBABILITIES),
+                torch=_torch("cross_entropy", **_options),
             ),
-        ]  # fmt: skip
+        ]
     SAMPLES += [
         Sample(
-            name, _reduction, lambda x, t, f=getattr(pb, name), r=_reduction: f(x, t, reduction=r), (X, TARGET),
+            name,
+            _reduction,
+            lambda x, t, name=name, r=_reduction: getattr(pb, name)(x, t, reduction=r),
+            (X, TARGET),
             torch=_torch(name, reduction=_reduction),
         )
         for name in ("mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits")
-    ]  # fmt: skip
+    ]
     SAMPLES += [
         Sample(
-            "huber_loss", f"delta-{_reduction}", lambda x, t, r=_reduction: pb.huber_loss(x, t, r, 0.5), (X, TARGET),
+            "huber_loss",
+            f"delta-{_reduction}",
+            lambda x, t, r=_reduction: pb.huber_loss(x, t, r, 0.5),
+            (X, TARGET),
             torch=_torch("huber_loss", reduction=_reduction, delta=0.5),
         ),
         Sample(
-            "binary_cross_entropy_with_logits", f"weights-{_reduction}",
+            "binary_cross_entropy_with_logits",
+            f"weights-{_reduction}",
             lambda x, t, w, p, r=_reduction: pb.binary_cross_entropy_with_logits(x, t, w, r, p),
             (X, TARGET, rng("w").uniform(0.5, 2, (4, 1)), rng("p").uniform(0.5, 2, 3)),
         ),
         Sample(
-            "binary_cross_entropy_with_logits", f"weight-{_reduction}",
+            "binary_cross_entropy_with_logits",
+            f"weight-{_reduction}",
             lambda x, t, w, r=_reduction: pb.binary_cross_entropy_with_logits(x, t, w, r),
             (X, TARGET, rng("w").uniform(0.5, 2, 3)),
         ),
-    ]  # fmt: skip
+    ]
 SAMPLES += [
     Sample(
-        "cross_entropy", "two-dimensional", lambda x: pb.cross_entropy(x, np.array([2, 0, 1, 1])), (LOGITS[..., 0].copy(),),
+        "cross_entropy",
+        "two-dimensional",
+        lambda x: pb.cross_entropy(x, np.array([2, 0, 1, 1])),
+        (LOGITS[..., 0].copy(),),
         torch=_torch("cross_entropy", np.array([2, 0, 1, 1])),
     ),
     Sample("cross_entropy", "one-dimensional", lambda x: pb.cross_entropy(x, np.array(2)), (LOGITS[0, :, 0].copy(),)),
-    Sample("soft_cross_entropy", "one-dimensional", pb.cross_entropy, (LOGITS[0, :, 0].copy(), PROBABILITIES[0, :, 0].copy())),
-]  # fmt: skip
+    Sample(
+        "soft_cross_entropy",
+        "one-dimensional",
+        pb.cross_entropy,
+        (LOGITS[0, :, 0].copy(), PROBABILITIES[0, :, 0].copy()),
+    ),
+]

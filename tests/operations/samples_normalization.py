@@ -57,20 +57,29 @@ CHANNELS = _normal("channel weight", 4), _normal("channel bias", 4)
 
 SAMPLES: list[Sample] = [
     Sample("layer_norm", "plain", lambda x: pb.layer_norm(x, 5), (X,), torch=_torch("layer_norm", (5,))),
-    Sample("layer_norm", "affine", lambda x, w, b: pb.layer_norm(x, 5, w, b), (X, W, B), torch=_torch("layer_norm", (5,))),
+    Sample(
+        "layer_norm", "affine", lambda x, w, b: pb.layer_norm(x, 5, w, b), (X, W, B), torch=_torch("layer_norm", (5,))
+    ),
     Sample("layer_norm", "weight", lambda x, w: pb.layer_norm(x, (5,), w), (X, W), torch=_torch("layer_norm", (5,))),
     Sample("layer_norm", "bias", lambda x, b: pb.layer_norm(x, (5,), None, b), (X, B)),
     Sample(
-        "layer_norm", "two-axes", lambda x, w, b: pb.layer_norm(x, (4, 5), w, b, 1e-3),
-        (X, _normal("w2", 4, 5), _normal("b2", 4, 5)), torch=_torch("layer_norm", (4, 5), eps=1e-3),
+        "layer_norm",
+        "two-axes",
+        lambda x, w, b: pb.layer_norm(x, (4, 5), w, b, 1e-3),
+        (X, _normal("w2", 4, 5), _normal("b2", 4, 5)),
+        torch=_torch("layer_norm", (4, 5), eps=1e-3),
     ),
     Sample("layer_norm", "axis=1", lambda x, w, b: pb.layer_norm(x, weight=w, bias=b, axis=1), (X, *CHANNELS)),
     Sample("layer_norm", "axes=0,2", lambda x, w: pb.layer_norm(x, weight=w, axis=(2, 0)), (X, _normal("w02", 3, 5))),
     Sample("rms_norm", "plain", lambda x: pb.rms_norm(x, 5), (X,), torch=_torch("rms_norm", (5,))),
-    Sample("rms_norm", "weight", lambda x, w: pb.rms_norm(x, 5, w, 1e-3), (X, W), torch=_torch("rms_norm", (5,), eps=1e-3)),
+    Sample(
+        "rms_norm", "weight", lambda x, w: pb.rms_norm(x, 5, w, 1e-3), (X, W), torch=_torch("rms_norm", (5,), eps=1e-3)
+    ),
     Sample("rms_norm", "axis=1", lambda x, w: pb.rms_norm(x, weight=w, axis=1), (X, CHANNELS[0])),
     Sample("group_norm", "plain", lambda x: pb.group_norm(x, 2), (X,), torch=_torch("group_norm", 2)),
-    Sample("group_norm", "affine", lambda x, w, b: pb.group_norm(x, 2, w, b), (X, *CHANNELS), torch=_torch("group_norm", 2)),
+    Sample(
+        "group_norm", "affine", lambda x, w, b: pb.group_norm(x, 2, w, b), (X, *CHANNELS), torch=_torch("group_norm", 2)
+    ),
     Sample("group_norm", "no-positions", lambda x, w: pb.group_norm(x, 2, w), (X[..., 0].copy(), CHANNELS[0])),
     Sample("batch_norm", "plain", _batch_norm, (X,), torch=_torch_batch_norm),
     Sample("batch_norm", "affine", _batch_norm, (X, *CHANNELS), torch=_torch_batch_norm),
@@ -78,11 +87,14 @@ SAMPLES: list[Sample] = [
     Sample("batch_norm", "statistics", _batch_statistics, (X,)),
     Sample("batch_norm", "one-statistic", lambda x: _batch_statistics(x)[2], (X,)),
     Sample(
-        "multiply_add", "batch-norm-outside-training",
+        "multiply_add",
+        "batch-norm-outside-training",
         lambda x, mean, variance, w, b: pb.batch_norm(x, mean, variance, w, b)[0],
         (X, _normal("mean", 4), rng("var").uniform(0.5, 2, 4), *CHANNELS),
     ),
     Sample("dropout", "plain", _dropout, (_normal("dropout", 4, 5),)),
-    Sample("embedding", "repeated", lambda w: pb.embedding(INDICES, w), (_normal("table", 5, 3),), torch=_torch_embedding),
+    Sample(
+        "embedding", "repeated", lambda w: pb.embedding(INDICES, w), (_normal("table", 5, 3),), torch=_torch_embedding
+    ),
     Sample("embedding", "number", lambda w: pb.embedding(np.array(2), w), (_normal("table0", 5, 3),)),
-]  # fmt: skip
+]

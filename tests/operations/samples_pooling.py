@@ -66,7 +66,12 @@ for number, (operation, name, shape, arguments, options) in enumerate(CASES):
 INDICES = np.array([[[[0, 3], [5, 3]], [[1, 1], [2, 4]]]])
 
 SAMPLES += [
-    Sample("pool_gather", "repeated", lambda x: TENSORS.pool_gather(x, pb.asarray(INDICES)), (_distinct(rng("a"), (1, 2, 2, 3)),)),
+    Sample(
+        "pool_gather",
+        "repeated",
+        lambda x: TENSORS.pool_gather(x, pb.asarray(INDICES)),
+        (_distinct(rng("a"), (1, 2, 2, 3)),),
+    ),
     Sample(
         "pool_scatter",
         "repeated",
@@ -85,4 +90,4 @@ SAMPLES += [
         lambda x: pb.avg_pool1d(x, 2),
         (rng("d").standard_normal((1, 2, 4)) + 1j * rng("e").standard_normal((1, 2, 4)),),
     ),
-]  # fmt: skip
+]

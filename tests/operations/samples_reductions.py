@@ -63,36 +63,46 @@ CASES: dict[str, tuple[tuple[int, ...], Any, bool]] = {
     "one element": ((1, 1), 0, False),
 }
 for _name in ("sum", "mean", "max", "min", "prod"):
+    _function = getattr(pb, _name)
     for _case, (_shape, _axis, _keepdims) in CASES.items():
         SAMPLES.append(
             Sample(
-                _name, _case, lambda x, f=getattr(pb, _name), a=_axis, k=_keepdims: f(x, axis=a, keepdims=k),
-                (numbers(_name + _case, _shape),), **_references(_name, _axis, _keepdims),
-            )  # fmt: skip
+                _name,
+                _case,
+                lambda x, f=_function, a=_axis, k=_keepdims: f(x, axis=a, keepdims=k),
+                (numbers(_name + _case, _shape),),
+                **_references(_name, _axis, _keepdims),
+            )
         )
     SAMPLES.append(Sample(_name, "scalar", getattr(pb, _name), (np.asarray(1.3),)))
-    SAMPLES.append(Sample(_name, "no axes", lambda x, f=getattr(pb, _name): f(x, axis=()), (numbers(_name, (2, 2)),)))
+    SAMPLES.append(Sample(_name, "no axes", lambda x, f=_function: f(x, axis=()), (numbers(_name, (2, 2)),)))
     if _name not in ("max", "min"):
         SAMPLES.append(
             Sample(
-                _name, "complex", lambda x, f=getattr(pb, _name): f(x, axis=0), (plane(_name, (3, 2)),),
+                _name,
+                "complex",
+                lambda x, f=_function: f(x, axis=0),
+                (plane(_name, (3, 2)),),
                 **_references(_name, 0, False),
-            )  # fmt: skip
+            )
         )
 
 for _name in ("var", "std"):
+    _function = getattr(pb, _name)
     for _case, (_shape, _axis, _keepdims) in CASES.items():
         if _case == "one element":
             continue
         for _correction in (0, 1):
             SAMPLES.append(
                 Sample(
-                    _name, f"{_case}, correction={_correction}",
-                    lambda x, f=getattr(pb, _name), a=_axis, k=_keepdims, c=_correction: f(x, axis=a, keepdims=k, correction=c),
-                    (numbers(_name + _case, _shape),), **_references(_name, _axis, _keepdims, correction=_correction),
-                )  # fmt: skip
+                    _name,
+                    f"{_case}, correction={_correction}",
+                    lambda x, f=_function, a=_axis, k=_keepdims, c=_correction: f(x, axis=a, keepdims=k, correction=c),
+                    (numbers(_name + _case, _shape),),
+                    **_references(_name, _axis, _keepdims, correction=_correction),
+                )
             )
-    SAMPLES.append(Sample(_name, "complex", lambda x, f=getattr(pb, _name): f(x, axis=0), (plane(_name, (3, 2)),)))
+    SAMPLES.append(Sample(_name, "complex", lambda x, f=_function: f(x, axis=0), (plane(_name, (3, 2)),)))
 
 
 def _with_zeros(*places: int) -> np.ndarray:
@@ -108,39 +118,127 @@ def _cumprod(x: Any) -> Any:
 for _places in ((2,), (0, 3), (0, 2), (0, 2, 4), (0, 1, 2, 3, 4, 5)):
     SAMPLES.append(Sample("prod", f"zeros at {_places}", pb.prod, (_with_zeros(*_places),), torch=lambda x: x.prod()))
     SAMPLES.append(
-        Sample("prod", f"zeros at {_places}, axis", lambda x: pb.prod(x, axis=0), (_with_zeros(*_places),),
-               torch=lambda x: x.prod(0))  # fmt: skip
+        Sample(
+            "prod",
+            f"zeros at {_places}, axis",
+            lambda x: pb.prod(x, axis=0),
+            (_with_zeros(*_places),),
+            torch=lambda x: x.prod(0),
+        )
     )
     SAMPLES.append(
-        Sample("cumulative_prod", f"zeros at {_places}", lambda x: pb.cumulative_prod(x, axis=0),
-               (_with_zeros(*_places),), torch=_cumprod)  # fmt: skip
+        Sample(
+            "cumulative_prod",
+            f"zeros at {_places}",
+            lambda x: pb.cumulative_prod(x, axis=0),
+            (_with_zeros(*_places),),
+            torch=_cumprod,
+        )
     )
 
 SAMPLES += [
     Sample("cumulative_sum", "vector", pb.cumulative_sum, (numbers("cs", (4,)),), torch=lambda x: x.cumsum(0)),
-    Sample("cumulative_sum", "axis=0", lambda x: pb.cumulative_sum(x, axis=0), (numbers("cs0", (3, 2)),), torch=lambda x: x.cumsum(0)),
-    Sample("cumulative_sum", "axis=1", lambda x: pb.cumulative_sum(x, axis=1), (numbers("cs1", (2, 3, 2)),), torch=lambda x: x.cumsum(1)),
-    Sample("cumulative_sum", "include_initial", lambda x: pb.cumulative_sum(x, axis=-1, include_initial=True), (numbers("csi", (2, 3)),)),
+    Sample(
+        "cumulative_sum",
+        "axis=0",
+        lambda x: pb.cumulative_sum(x, axis=0),
+        (numbers("cs0", (3, 2)),),
+        torch=lambda x: x.cumsum(0),
+    ),
+    Sample(
+        "cumulative_sum",
+        "axis=1",
+        lambda x: pb.cumulative_sum(x, axis=1),
+        (numbers("cs1", (2, 3, 2)),),
+        torch=lambda x: x.cumsum(1),
+    ),
+    Sample(
+        "cumulative_sum",
+        "include_initial",
+        lambda x: pb.cumulative_sum(x, axis=-1, include_initial=True),
+        (numbers("csi", (2, 3)),),
+    ),
     Sample("cumulative_sum", "complex", pb.cumulative_sum, (plane("csc", (4,)),), torch=lambda x: x.cumsum(0)),
     Sample("cumulative_sum", "reverse", lambda x: TENSORS.cumulative_sum(x, (-1,), True), (numbers("csr", (2, 3)),)),
     Sample("cumulative_prod", "vector", pb.cumulative_prod, (numbers("cp", (4,)),), torch=lambda x: x.cumprod(0)),
-    Sample("cumulative_prod", "axis=0", lambda x: pb.cumulative_prod(x, axis=0), (numbers("cp0", (3, 2)),), torch=lambda x: x.cumprod(0)),
-    Sample("cumulative_prod", "axis=1", lambda x: pb.cumulative_prod(x, axis=1), (numbers("cp1", (2, 3, 2)),), torch=lambda x: x.cumprod(1)),
-    Sample("cumulative_prod", "include_initial", lambda x: pb.cumulative_prod(x, axis=-1, include_initial=True), (numbers("cpi", (2, 3)),)),
+    Sample(
+        "cumulative_prod",
+        "axis=0",
+        lambda x: pb.cumulative_prod(x, axis=0),
+        (numbers("cp0", (3, 2)),),
+        torch=lambda x: x.cumprod(0),
+    ),
+    Sample(
+        "cumulative_prod",
+        "axis=1",
+        lambda x: pb.cumulative_prod(x, axis=1),
+        (numbers("cp1", (2, 3, 2)),),
+        torch=lambda x: x.cumprod(1),
+    ),
+    Sample(
+        "cumulative_prod",
+        "include_initial",
+        lambda x: pb.cumulative_prod(x, axis=-1, include_initial=True),
+        (numbers("cpi", (2, 3)),),
+    ),
     Sample("cumulative_prod", "complex", pb.cumulative_prod, (plane("cpc", (4,)),), torch=lambda x: x.cumprod(0)),
     Sample("cumulative_prod", "reverse", lambda x: TENSORS.cumulative_prod(x, (-1,), True), (numbers("cpr", (2, 3)),)),
-    Sample("cumulative_prod", "exclusive", lambda x: TENSORS.cumulative_prod(x, (-2,), False, True), (numbers("cpe", (3, 2)),)),
-    Sample("cumulative_prod", "reverse, exclusive", lambda x: TENSORS.cumulative_prod(x, (-2,), True, True), (numbers("cpre", (3, 2)),)),
+    Sample(
+        "cumulative_prod",
+        "exclusive",
+        lambda x: TENSORS.cumulative_prod(x, (-2,), False, True),
+        (numbers("cpe", (3, 2)),),
+    ),
+    Sample(
+        "cumulative_prod",
+        "reverse, exclusive",
+        lambda x: TENSORS.cumulative_prod(x, (-2,), True, True),
+        (numbers("cpre", (3, 2)),),
+    ),
     Sample("cumulative_prod", "one element", pb.cumulative_prod, (numbers("cp one", (1,)),)),
-    Sample("recurrence", "forward", lambda x, a: TENSORS.recurrence(x, a, (-2,)), (numbers("rf1", (4, 2)), numbers("rf2", (4, 2)))),
-    Sample("recurrence", "reverse", lambda x, a: TENSORS.recurrence(x, a, (-1,), True), (numbers("rr1", (2, 4)), numbers("rr2", (2, 4)))),
-    Sample("recurrence", "zero factors", lambda x, a: TENSORS.recurrence(x, a, (-1,)), (numbers("rz", (3,)), np.asarray([1.0, 0.0, 2.0]))),
+    Sample(
+        "recurrence",
+        "forward",
+        lambda x, a: TENSORS.recurrence(x, a, (-2,)),
+        (numbers("rf1", (4, 2)), numbers("rf2", (4, 2))),
+    ),
+    Sample(
+        "recurrence",
+        "reverse",
+        lambda x, a: TENSORS.recurrence(x, a, (-1,), True),
+        (numbers("rr1", (2, 4)), numbers("rr2", (2, 4))),
+    ),
+    Sample(
+        "recurrence",
+        "zero factors",
+        lambda x, a: TENSORS.recurrence(x, a, (-1,)),
+        (numbers("rz", (3,)), np.asarray([1.0, 0.0, 2.0])),
+    ),
     Sample("shift", "right", lambda x: TENSORS.shift(x, (-1,), 1), (numbers("sr", (2, 3)),)),
     Sample("shift", "left", lambda x: TENSORS.shift(x, (-2,), -2), (numbers("sl", (3, 2)),)),
     Sample("getitem", "diff", pb.diff, (numbers("diff", (2, 4)),), torch=lambda x: x.diff()),
-    Sample("getitem", "diff twice", lambda x: pb.diff(x, axis=0, n=2), (numbers("diff2", (4, 2)),), torch=lambda x: x.diff(n=2, dim=0)),
-    Sample("concat", "diff, prepend and append", lambda x, a, b: pb.diff(x, prepend=a, append=b), (numbers("diff3", (3,)), numbers("pre", (1,)), numbers("app", (2,)))),
+    Sample(
+        "getitem",
+        "diff twice",
+        lambda x: pb.diff(x, axis=0, n=2),
+        (numbers("diff2", (4, 2)),),
+        torch=lambda x: x.diff(n=2, dim=0),
+    ),
+    Sample(
+        "concat",
+        "diff, prepend and append",
+        lambda x, a, b: pb.diff(x, prepend=a, append=b),
+        (numbers("diff3", (3,)), numbers("pre", (1,)), numbers("app", (2,))),
+    ),
     Sample("sort", "median of four", pb.median, (numbers("median", (4,)),)),
-    Sample("sort", "median, axis", lambda x: pb.median(x, axis=0, keepdims=True), (numbers("median0", (3, 2)),), torch=lambda x: x.median(0, keepdim=True).values),
-    Sample("astype", "sum in another dtype", lambda x: pb.sum(x, axis=0, dtype=pb.complex128), (numbers("dtype", (3, 2)),)),
-]  # fmt: skip
+    Sample(
+        "sort",
+        "median, axis",
+        lambda x: pb.median(x, axis=0, keepdims=True),
+        (numbers("median0", (3, 2)),),
+        torch=lambda x: x.median(0, keepdim=True).values,
+    ),
+    Sample(
+        "astype", "sum in another dtype", lambda x: pb.sum(x, axis=0, dtype=pb.complex128), (numbers("dtype", (3, 2)),)
+    ),
+]

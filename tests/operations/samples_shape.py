@@ -55,7 +55,13 @@ add(
     torch=lambda x: x.permute(2, 0, 1), jax=lambda x: x.transpose(2, 0, 1),
 )  # fmt: skip
 add("permute_dims", "negative-axes", lambda x: pb.permute_dims(x, (-1, 0, -2)), (2, 3, 2))
-add("permute_dims", "moveaxis", lambda x: pb.moveaxis(x, (0, 1), (-1, 0)), (2, 3, 2), torch=lambda x: x.movedim((0, 1), (-1, 0)))
+add(
+    "permute_dims",
+    "moveaxis",
+    lambda x: pb.moveaxis(x, (0, 1), (-1, 0)),
+    (2, 3, 2),
+    torch=lambda x: x.movedim((0, 1), (-1, 0)),
+)
 add("permute_dims", "swapaxes", lambda x: pb.swapaxes(x, 0, 2), (2, 3, 2), torch=lambda x: x.swapaxes(0, 2))
 add("permute_dims", "transpose", lambda x: pb.transpose(x), (2, 3, 2), jax=lambda x: x.T)
 add(
@@ -63,7 +69,14 @@ add(
     torch=lambda x: x.expand(2, 3, 4), jax=lambda x: _jax().broadcast_to(x, (2, 3, 4)),
 )  # fmt: skip
 add("broadcast_to", "to-empty", lambda x: pb.broadcast_to(x, (0, 3)), (1, 3))
-add("broadcast_to", "arrays", lambda x, y: pb.broadcast_arrays(x, y), (3, 1), (2,), torch=lambda x, y: _torch().broadcast_tensors(x, y))
+add(
+    "broadcast_to",
+    "arrays",
+    lambda x, y: pb.broadcast_arrays(x, y),
+    (3, 1),
+    (2,),
+    torch=lambda x, y: _torch().broadcast_tensors(x, y),
+)
 add("flip", "all", lambda x: pb.flip(x), (2, 3), torch=lambda x: x.flip((0, 1)))
 add("flip", "axis", lambda x: pb.flip(x, axis=1), (2, 3), torch=lambda x: x.flip((1,)), jax=lambda x: _jax().flip(x, 1))
 
@@ -99,10 +112,24 @@ add(
     "concat", "axis", lambda x, y: pb.concat([x, y, x], axis=1), (2, 3), (2, 1),
     torch=lambda x, y: _torch().cat([x, y, x], 1), jax=lambda x, y: _jax().concatenate([x, y, x], 1),
 )  # fmt: skip
-add("concat", "flat", lambda x, y: pb.concat([x, y], axis=None), (2, 2), (), jax=lambda x, y: _jax().concatenate([x, y], None))
+add(
+    "concat",
+    "flat",
+    lambda x, y: pb.concat([x, y], axis=None),
+    (2, 2),
+    (),
+    jax=lambda x, y: _jax().concatenate([x, y], None),
+)
 add("concat", "empty-part", lambda x, y: pb.concat([x, y]), (0, 2), (1, 2))
 add("concat", "mixed-dtypes", lambda x, y: pb.concat([x, y]), (2,), (1j, 2))
-add("stack", "last", lambda x, y: pb.stack([x, y], axis=-1), (2, 3), (2, 3), torch=lambda x, y: _torch().stack([x, y], -1))
+add(
+    "stack",
+    "last",
+    lambda x, y: pb.stack([x, y], axis=-1),
+    (2, 3),
+    (2, 3),
+    torch=lambda x, y: _torch().stack([x, y], -1),
+)
 add("stack", "scalars", lambda x, y: pb.stack([x, y]), (), (), jax=lambda x, y: _jax().stack([x, y]))
 add("unstack", "all", lambda x: pb.unstack(x, axis=1), (2, 3), torch=lambda x: x.unbind(1))
 add("unstack", "some", lambda x: pb.unstack(x)[1], (3, 2), torch=lambda x: x.unbind(0)[1])

@@ -13,6 +13,12 @@ def test_no_sign_can_be_flipped_unnoticed(family: str) -> None:
     assert not alive, "nothing fails with these changes:\n" + "\n".join(map(str, alive))
 
 
+@pytest.mark.parametrize("family", mutate.FAMILIES)
+def test_right_rules_survive(family: str) -> None:
+    killed = [mutant.operations[0] for mutant in mutate.unchanged(family) if mutate.noticed_by_walks(mutant)]
+    assert not killed, f"noticed although nothing was changed: {killed}"
+
+
 def test_every_known_equivalent_still_exists() -> None:
     found = {(m.family, m.before, m.after) for family in mutate.FAMILIES for m in mutate.mutants(family)}
     gone = [key for key in mutate.EQUIVALENT if key not in found]

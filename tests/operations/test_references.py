@@ -9,6 +9,7 @@ from .harness_samples import SAMPLES
 from .sample import Sample, rng
 
 TOLERANCE = 1e-10
+INEXACT = {"digamma": 1e-8}  # PyTorch's trigamma has nine digits
 
 
 def compare(sample: Sample, by_reference) -> None:
@@ -16,8 +17,9 @@ def compare(sample: Sample, by_reference) -> None:
     cotangents = harness.cotangents_for(rng(sample.name + " reference"), outputs)
     gradients = harness.reverse(sample.function, sample.arguments, cotangents)
     values, expected = by_reference(sample, cotangents)
-    harness.assert_close(outputs, values, TOLERANCE, "value", TOLERANCE)
-    harness.assert_close(gradients, expected, TOLERANCE, "gradient", TOLERANCE * harness.size_of(expected))
+    tolerance = INEXACT.get(sample.operation, TOLERANCE)
+    harness.assert_close(outputs, values, tolerance, "value", tolerance)
+    harness.assert_close(gradients, expected, tolerance, "gradient", tolerance * harness.size_of(expected))
 
 
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.torch], ids=lambda sample: sample.name)

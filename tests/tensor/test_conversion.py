@@ -119,7 +119,8 @@ def test_deepcopy_is_a_variable_of_its_own():
     w = pb.tensor([1.0, 2.0], requires_grad=True)
     pb.sum(w * w).backward()
     other = copy.deepcopy(w)
-    assert other.requires_grad and other.is_leaf
+    assert other.requires_grad
+    assert other.is_leaf
     np.testing.assert_array_equal(other.grad.numpy(), [2.0, 4.0])
     pb.sum(other * 3).backward()
     np.testing.assert_array_equal(w.grad.numpy(), [2.0, 4.0])
@@ -132,7 +133,8 @@ def test_deepcopy_is_a_variable_of_its_own():
 def test_deepcopy_keeps_what_is_shared_shared():
     w = pb.tensor([1.0], requires_grad=True)
     first, second = copy.deepcopy([w, w])
-    assert first is second and first is not w
+    assert first is second
+    assert first is not w
 
 
 def test_deepcopy_of_an_intermediate_is_refused():

@@ -41,7 +41,8 @@ def test_a_live_export_makes_a_write_copy():
 def test_a_copy_belongs_to_the_consumer():
     tensor = pb.tensor([1.0, 2.0])
     array = np.from_dlpack(tensor, copy=True)
-    assert array.flags.writeable and not np.shares_memory(array, tensor.data)
+    assert array.flags.writeable
+    assert not np.shares_memory(array, tensor.data)
     array[0] = 5.0
     assert tensor.tolist() == [1.0, 2.0]
 

@@ -18,7 +18,9 @@ from .test_conversion import VALUES
 def test_round_trip(values, protocol):
     tensor = pb.asarray(values)
     again = pickle.loads(pickle.dumps(tensor, protocol))
-    assert again.dtype == tensor.dtype and again.shape == tensor.shape and again.device == tensor.device
+    assert again.dtype == tensor.dtype
+    assert again.shape == tensor.shape
+    assert again.device == tensor.device
     assert not again.requires_grad
     assert again.numpy().tobytes() == tensor.numpy().tobytes()
 
@@ -26,14 +28,17 @@ def test_round_trip(values, protocol):
 def test_bfloat16_round_trip():
     pytest.importorskip("ml_dtypes")
     again = pickle.loads(pickle.dumps(pb.tensor([1.5, 2.0], dtype="bfloat16")))
-    assert again.dtype == pb.bfloat16 and again.tolist() == [1.5, 2.0]
+    assert again.dtype == pb.bfloat16
+    assert again.tolist() == [1.5, 2.0]
 
 
 def test_a_variable_stays_a_variable_without_its_gradient():
     w = pb.tensor([1.0, 2.0], requires_grad=True)
     pb.sum(w * w).backward()
     again = pickle.loads(pickle.dumps(w))
-    assert again.requires_grad and again.is_leaf and again.grad is None
+    assert again.requires_grad
+    assert again.is_leaf
+    assert again.grad is None
     pb.sum(again * 3).backward()
     np.testing.assert_array_equal(w.grad.numpy(), [2.0, 4.0])
 
@@ -55,7 +60,8 @@ def test_memory_can_travel_out_of_band():
     tensor = pb.asarray(np.arange(1000.0))
     buffers: list[pickle.PickleBuffer] = []
     content = pickle.dumps(tensor, 5, buffer_callback=buffers.append)
-    assert len(buffers) == 1 and len(content) < 1000
+    assert len(buffers) == 1
+    assert len(content) < 1000
     assert pickle.loads(content, buffers=buffers).tolist() == tensor.tolist()
 
 

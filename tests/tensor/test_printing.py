@@ -52,7 +52,9 @@ def test_notes_that_do_not_fit_go_on_a_line_of_their_own():
 
 def test_values_are_aligned_as_numpy_aligns_them():
     values = np.asarray([[1.5, -20.25], [300.0, 0.125]], np.float32)
-    expected = repr(values).replace("array(", "tensor(").replace("\n      ", "\n       ").removesuffix(", dtype=float32)")
+    expected = (
+        repr(values).replace("array(", "tensor(").replace("\n      ", "\n       ").removesuffix(", dtype=float32)")
+    )
     assert repr(pb.asarray(values)) == expected + ")"
 
 

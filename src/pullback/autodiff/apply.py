@@ -19,7 +19,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     """Run `operation` on tensors (or raw arrays, Python scalars, None) and record it; a tuple for several outputs."""
     raws, nodes = [], []
     array = None
-    tracked = False
+    tracked = scalars = False
     for x in inputs:
         kind = type(x)
         if kind is Tensor:
@@ -31,6 +31,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
         elif kind in SCALAR_OR_ABSENT:
             raws.append(x)
             nodes.append(None)
+            scalars = True
         elif isinstance(x, Tensor):
             return x._apply(operation, inputs, static)
         else:
@@ -43,6 +44,8 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     for raw in raws:
         if type(raw) is not type(array) and type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
             raise DeviceError(_mixed_devices(operation, raws))
+    if scalars:
+        raws = [backend.scalar_for(raw, array) if type(raw) in PYTHON_SCALARS else raw for raw in raws]
     kernel = operation.kernel_for(backend)
     try:
         result = kernel(raws, *static) if operation.variadic else kernel(*raws, *static)

@@ -41,6 +41,7 @@ class Autodiff(Backend):
 
     array_types = (Tensor,)
     xp = TENSORS
+    device: str
 
     def __init__(self, inner: str | Backend | Autodiff = "numpy", checkpointing: Any = None) -> None:
         if isinstance(inner, Autodiff):
@@ -113,7 +114,7 @@ class Autodiff(Backend):
         """
         self._check(tensor)
         if not self._is_nested:
-            return tensor.data  # type: ignore[attr-defined]
+            return tensor.data
         if tensor._node is None:
             return tensor
         below = alias(tensor)
@@ -133,7 +134,9 @@ class Autodiff(Backend):
             return above
         backend = backends.of(array)
         if backend is not self.inner_backend and (backend is None or backend.tensor_class is None):
-            raise DeviceError(f"from_inner: expected an array of {self.inner_backend.name}, got {type(array).__name__}.")
+            raise DeviceError(
+                f"from_inner: expected an array of {self.inner_backend.name}, got {type(array).__name__}."
+            )
         return asarray(array)
 
     def _check(self, tensor: Any) -> None:
@@ -202,7 +205,7 @@ class Autodiff(Backend):
         return asarray(data, dtype=dtype, device=device, copy=copy)
 
     def to_numpy(self, raw: Tensor) -> Any:
-        return raw.numpy()  # type: ignore[attr-defined]
+        return raw.numpy()
 
     def copy(self, raw: Tensor) -> Tensor:
         return raw.clone()

@@ -38,11 +38,11 @@ def walk(
     """
     if create_graph and not modes.is_recording():
         with modes.changed(recording=True):
-            return walk(seeds, wrt, retain_graph, create_graph, guarded)
+            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop)
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
-    order = _in_order(cotangents)
+    order = _in_order(cotangents, wrt is None)
     useful = None if wrt is None else _leading_to(order, wrt)
     visitor = _Visitor(order, create_graph)
     plain = visitor.is_plain
@@ -106,13 +106,13 @@ def walk(
     return cotangents
 
 
-def _in_order(roots: Iterable[Node]) -> list[Node]:
+def _in_order(roots: Iterable[Node], all_needed: bool = True) -> list[Node]:
     """The nodes that lead to `roots`, children before parents, without the leaves."""
     stack = [node for node in roots if node.recipe is not None]
     seen = set(stack)
     while stack:
         node = stack.pop()
-        if node.saved is None:
+        if all_needed and node.saved is None:
             _check_not_consumed(node)
         for parent in node.inputs:
             if parent not in seen and parent.recipe is not None:
@@ -134,6 +134,7 @@ def _leading_to(order: list[Node], wrt: frozenset[Node]) -> set[Node]:
     useful = set(wrt)
     for node in reversed(order):
         if not useful.isdisjoint(node.inputs):
+            _check_not_consumed(node)
             useful.add(node)
     return useful
 

@@ -70,13 +70,13 @@ def function(x, y):
             else:
                 b = y
                 q = None
-                ordinary = type(a) is ndarray and (type(y) is float or type(y) is int)
+                ordinary = type(a) is ndarray and (type(y) is float or type(y) is int) and a.dtype.kind != "V"
         else:
             a = x
             p = None
             b = y._data if type(y) is Tensor else None
             q = y._node if type(y) is Tensor else None
-            ordinary = type(b) is ndarray and (type(x) is float or type(x) is int)
+            ordinary = type(b) is ndarray and (type(x) is float or type(x) is int) and b.dtype.kind != "V"
         if ordinary:
             try:
                 out = {expression}
@@ -146,15 +146,35 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
     return general.apply(operation, (x, y))
 
 
+_STUBS = {
+    ("x",): compiled("def function(x):\n    prepare()\n    return function(x)"),
+    ("x", "y"): compiled("def function(x, y):\n    prepare()\n    return function(x, y)"),
+}
+
+
 def function_for(name: str, operator: bool = False) -> Any:
-    """The function for a differentiable elementwise operation on tensors, or the operator method."""
+    """The function for a differentiable elementwise operation on tensors, or the operator method.
+
+    It is compiled at its first call, so that importing the package stays fast: until then it is a stub, whose
+    code is replaced.
+    """
     operation = OPERATIONS[name]
+    scope: dict[str, Any] = {}
+    exec(_STUBS[operation.inputs], scope)
+    function = scope["function"]
+    function.__name__ = function.__qualname__ = name
+    scope["prepare"] = lambda: _prepare(function, operation, operator)
+    return function
+
+
+def _prepare(function: Any, operation: Operation, operator: bool) -> None:
+    """Give `function` its real code, and that code its names."""
     scope: dict[str, Any] = {
         "Tensor": Tensor,
         "Node": Node,
         "ndarray": np.ndarray,
         "asarray": np.asarray,
-        "kernel": getattr(NUMPY_TABLE.xp, name),
+        "kernel": getattr(NUMPY_TABLE.xp, operation.name),
         "mode": modes.current,
         "NO_GRAD": modes.NO_GRAD,
         "next_seq": next_sequence_number,
@@ -174,9 +194,9 @@ def function_for(name: str, operator: bool = False) -> Any:
             scope[f"recipe_{label}"] = recipe = NUMPY_TABLE.recipe(operation, mask)
             saved[f"saved_{label}"] = _saved(recipe)
         fallback = "operate(operation, x, y)" if operator else "general(operation, (x, y))"
-        expression = _OPERATORS.get(name, "kernel(a, b)")
+        expression = _OPERATORS.get(operation.name, "kernel(a, b)")
         source = _BINARY.format(expression=expression, fallback=fallback, finish=_FINISH, **saved)
-    exec(compiled(source), scope)  # made of the rules' argument names alone
-    function = scope["function"]
-    function.__name__ = function.__qualname__ = name
-    return function
+    function.__globals__.update(scope)
+    made: dict[str, Any] = {}
+    exec(compiled(source), made)  # made of the rules' argument names alone
+    function.__code__ = made["function"].__code__

@@ -71,8 +71,11 @@ def tangent_at(x: Any, level: int) -> Tensor | None:
 
 def apply(operation: Operation, inputs: Any, static: Any) -> Any:
     """Run an operation on duals: its result's tangent comes from the operation's mark, or from its rule transposed."""
+    from .. import modes
     from .apply import apply as run
 
+    if not modes.is_recording():  # nothing computed under `no_grad` has a derivative, in this mode as in the other
+        return run(operation, tuple(x.detach() if isinstance(x, Dual) else x for x in inputs), static)
     level = max(x.level for x in inputs if isinstance(x, Dual))
     primals = tuple(primal_at(x, level) for x in inputs)
     tangents = tuple(tangent_at(x, level) for x in inputs)

@@ -170,18 +170,23 @@ def backward(
     node, seed = starting_point(loss, gradient, create_graph)
     guarded = guard.check_root(loss, node)
     targets = None
+    dtypes: dict[Node, Any] = {}  # a gradient has its tensor's, also where rules compute in a wider one
     if wrt is not None:
         wanted = (wrt,) if isinstance(wrt, Tensor) else tuple(wrt)
-        targets = frozenset(Gradients._key(t) for t in wanted)
+        dtypes = {Gradients._key(t): t._data.dtype for t in wanted}
+        targets = frozenset(dtypes)
     cotangents = walk([(node, seed)], targets, retain_graph, create_graph, guarded)
     del seed
     grads = Gradients()
     if create_graph:
         for key, g in cotangents.items():
+            dtype = dtypes.get(key, getattr(key, "dtype", None))
+            if dtype is not None and g._data.dtype != dtype:
+                g = TENSORS.astype(g, dtype)
             grads._by_node[key] = _conj(g)
     else:
         for key in list(cotangents):
-            grads._by_node[key] = owned(cotangents.pop(key))
+            grads._by_node[key] = owned(cotangents.pop(key), dtypes.get(key, getattr(key, "dtype", None)))
     return grads
 
 
@@ -219,11 +224,18 @@ def _conj(tensor: Tensor) -> Tensor:
     return TENSORS.conj(tensor)
 
 
-def owned(raw: Any) -> Tensor:
-    """A gradient that nobody else holds a part of: `raw` itself if that is so already, else a copy."""
+def owned(raw: Any, dtype: Any = None) -> Tensor:
+    """A gradient that nobody else holds a part of: `raw` itself if that is so already, else a copy.
+
+    It gets `dtype`: the rules of operations on half precision may compute in float32.
+    """
     backend: Any = backends.of(raw)
-    tensor = _conj(make(backend.from_scalar(raw), None))
+    tensor = make(backend.from_scalar(raw), None)
     del raw
+    if dtype is not None and tensor._data.dtype != dtype:
+        tensor._data = backend.xp.astype(tensor._data, dtype)
+    if backend.dtype_of(tensor._data).kind == "complex":
+        tensor = _conj(tensor)
     if not (backend.is_exclusive(tensor, "_data") and backend.is_contiguous(tensor._data)):
         tensor._data = backend.copy(tensor._data)
     return tensor
@@ -237,7 +249,7 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
     del seed
     grads: dict[Any, Tensor] = {}
     for leaf in list(cotangents):
-        grads[leaf] = owned(cotangents.pop(leaf))
+        grads[leaf] = owned(cotangents.pop(leaf), leaf.dtype)
     with _adding:
         for leaf, grad in grads.items():
             cell = leaf.cell

@@ -76,6 +76,10 @@ class Backend:
         """Whether an array can have a gradient: real or complex floating point."""
         return self.dtype_of(raw).kind in ("float", "complex")
 
+    def scalar_for(self, value: Any, like: Any) -> Any:
+        """A Python number as an operand beside the array `like`, whose dtype it must not change."""
+        return value
+
     def from_scalar(self, value: Any) -> Any:
         """Make an array of what a kernel returned: some libraries return scalars instead of 0-d arrays."""
         return value

@@ -41,7 +41,9 @@ class StandardBackend(Backend):
         self.name = name
         self.array_types = array_types
         self.writable = writable
-        self._devices = {name if devices is None else f"{name}:{label}": d for label, d in (devices or {"": None}).items()}
+        self._devices = {
+            name if devices is None else f"{name}:{label}": d for label, d in (devices or {"": None}).items()
+        }
         self._raw_dtypes: dict[str, Any] = {}
         self._dtypes: dict[Any, dtypes.DType] = {}
         for dtype in dtypes.ALL:
@@ -70,6 +72,14 @@ class StandardBackend(Backend):
         except KeyError:
             raise DtypeError(f"{self.name} has no dtype {dtype.name}; it has {', '.join(self._raw_dtypes)}.") from None
 
+    def own_dtype(self, dtype: Any) -> Any:
+        """The library's dtype for one of its own, of Pullback's or of NumPy's."""
+        return self.raw_dtype(dtypes.get(dtype)) if isinstance(dtype, (dtypes.DType, np.dtype, type)) else dtype
+
+    @property
+    def index_dtype(self) -> Any:
+        return self.raw_dtype(dtypes.int64)
+
     def widest_float(self) -> dtypes.DType:
         """What integers become where only floating-point numbers make sense."""
         return dtypes.float64 if "float64" in self._raw_dtypes else dtypes.float32
@@ -97,7 +107,7 @@ class StandardBackend(Backend):
         where = self.device_object(device)
         if not isinstance(data, self.array_types):
             return self._from_host(np.asarray(data), wanted, where)
-        raw = data
+        raw: Any = data
         if where is not None and self._is_elsewhere(raw, where):
             _refuse_copy(copy, f"from {self.device_of(raw)!r} to {device!r}")
             raw = self._moved(raw, where)

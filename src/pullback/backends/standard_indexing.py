@@ -91,7 +91,7 @@ class Indexing:
         return self.xp.reshape(self._flat(x) + added, tuple(x.shape))
 
     def _sums_by_position(self, where: Any, values: Any) -> tuple[Any, Any]:
-        """The different positions, and the sum of the values of each: neighbours are added in pairs until each has one."""
+        """The different positions and the sum of the values of each: neighbours are added until each has one."""
         order = np.argsort(where, kind="stable")
         where, values = where[order], self._take(values, order)
         while True:

@@ -10,46 +10,52 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import LinearAlgebraError
 from . import portable
 from .protocol import Kernels
 from .standard_indexing import Indexing
+from .standard_linalg import LinearAlgebra
+from .standard_searching import Searching
 
-_PROMOTING = frozenset(
-    """add subtract multiply divide pow floor_divide remainder atan2 hypot logaddexp copysign nextafter maximum minimum
-    equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or bitwise_xor bitwise_left_shift
-    bitwise_right_shift matmul tensordot vecdot""".split()
-)
-_FLOATING = frozenset(
-    """acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 reciprocal sin sinh sqrt tan tanh
-    atan2 hypot logaddexp copysign nextafter divide mean var std""".split()
-)
-_LOGICAL = frozenset("logical_and logical_or logical_xor logical_not".split())
-_COUNTING = frozenset("sum prod cumulative_sum cumulative_prod max min sort argsort argmax argmin".split())
-_PLAIN = frozenset(
-    """abs all any bitwise_invert broadcast_to ceil clip conj count_nonzero diff expand_dims flip floor imag isfinite
-    isinf isnan matrix_transpose moveaxis negative nonzero permute_dims positive real repeat reshape roll round
-    searchsorted sign signbit squeeze square take take_along_axis tile tril triu trunc unique_all unique_counts
-    unique_inverse unique_values unstack""".split()
-)
-STANDARD = _PROMOTING | _FLOATING | _LOGICAL | _COUNTING | _PLAIN
-LINEAR_ALGEBRA = frozenset(
-    """cholesky cross det diagonal eig eigh eigvals eigvalsh inv matrix_norm matrix_power matrix_rank outer pinv qr
-    slogdet solve svd svdvals trace vector_norm""".split()
-)
-FOURIER = frozenset(
-    "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift".split()
-)
-_COMPLEX_INPUT = frozenset("fft ifft fftn ifftn irfft irfftn hfft".split())
+_PROMOTING = frozenset((
+    "add", "subtract", "multiply", "divide", "pow", "floor_divide", "remainder", "atan2", "hypot", "logaddexp",
+    "copysign", "nextafter", "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater",
+    "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
+    "matmul", "tensordot", "vecdot",
+))  # fmt: skip
+_FLOATING = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log1p", "log2", "log10",
+    "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh", "atan2", "hypot", "logaddexp", "copysign", "nextafter",
+    "divide", "mean",
+))  # fmt: skip
+_LOGICAL = frozenset(["logical_and", "logical_or", "logical_xor", "logical_not"])
+_COUNTING = frozenset(["sum", "prod"])
+_ORDERING = frozenset(["max", "min"])
+_PLAIN = frozenset((
+    "abs", "all", "any", "bitwise_invert", "broadcast_to", "ceil", "count_nonzero", "expand_dims", "flip", "floor",
+    "isfinite", "isinf", "isnan", "matrix_transpose", "negative", "nonzero", "positive", "reshape", "roll", "round",
+    "sign", "signbit", "squeeze", "square", "tril", "triu", "trunc", "unstack",
+))  # fmt: skip
+STANDARD = _PROMOTING | _FLOATING | _LOGICAL | _COUNTING | _ORDERING | _PLAIN
+LINEAR_ALGEBRA = frozenset((
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "pinv", "qr", "slogdet",
+    "solve", "svd", "svdvals",
+))  # fmt: skip
+FOURIER = frozenset(["fft", "ifft", "rfft", "irfft"])
+_COMPLEX_INPUT = frozenset(["fft", "ifft", "irfft"])
 
 
 class StandardKernels(Kernels):
     """The kernels of a `StandardBackend`, made at first use."""
 
     def __init__(self, backend: Any) -> None:
-        indexing = Indexing(backend, self)
+        groups = (Indexing(backend, self), Searching(backend, self), LinearAlgebra(backend, self))
         super().__init__(
             vars(_Creation(backend)) | vars(_Conversion(backend, self)),
-            {name: getattr(indexing, name) for name in ("getitem", "setitem", "index_add")},
+            *(
+                {name: getattr(group, name) for name in vars(type(group)) if not name.startswith("_")}
+                for group in groups
+            ),
             backend.kernels(),
         )
         self._backend = backend
@@ -81,6 +87,10 @@ class StandardKernels(Kernels):
             options = dict(zip(static, args[arity:]), **named)
             return function(*prepare(args[:arity]), **options)
 
+        if name in LINEAR_ALGEBRA:
+            return _with_typed_errors(name, kernel)
+        if name in _ORDERING:
+            return lambda x, *args, **named: self.astype(kernel(x, *args, **named), x.dtype)
         kernel.__name__ = name
         return kernel
 
@@ -89,17 +99,35 @@ class StandardKernels(Kernels):
         backend = self._backend
         if name in _LOGICAL:
             return lambda inputs: [self.astype(x, backend.raw_dtype(_dtype("bool"))) for x in self.together(inputs)]
-        if name in _FLOATING or name in LINEAR_ALGEBRA - {"trace", "diagonal", "outer", "cross"}:
+        if name in _FLOATING or name in LINEAR_ALGEBRA - {"diagonal", "cross"}:
             return lambda inputs: [self.as_floating(x) for x in self.together(inputs)]
         if name in _COMPLEX_INPUT:
             return lambda inputs: [self.as_complex(x) for x in inputs]
         if name in FOURIER:
             return lambda inputs: [self.as_floating(x) for x in inputs]
-        if name in _COUNTING:
+        if name in _COUNTING or name in _ORDERING:
             return lambda inputs: [self.as_number(x) for x in inputs]
         if name in _PROMOTING:
             return self.together
         return lambda inputs: inputs
+
+
+def _public_methods(group: Any) -> dict[str, Any]:
+    return {name: getattr(group, name) for name in vars(type(group)) if not name.startswith("_")}
+
+
+def _with_typed_errors(name: str, kernel: Any) -> Any:
+    """Raise a library's complaint about a matrix as one of our errors; each has a class of its own for it."""
+
+    def checked(x: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return kernel(x, *args, **named)
+        except Exception as error:
+            if "LinAlgError" not in type(error).__name__:
+                raise
+            raise LinearAlgebraError(f"{name} of shape {tuple(x.shape)}: {error}.") from error
+
+    return checked
 
 
 def _signature(name: str) -> tuple[int, tuple[str, ...]]:
@@ -125,14 +153,14 @@ class _Creation:
         namespace = backend.namespace
 
         def zeros(shape: Any, dtype: Any, like: Any) -> Any:
-            return namespace.zeros(tuple(shape), dtype=dtype, device=backend.where(like))
+            return namespace.zeros(tuple(shape), dtype=backend.own_dtype(dtype), device=backend.where(like))
 
         def full(shape: Any, value: Any, dtype: Any, like: Any) -> Any:
             value = value.item() if isinstance(value, np.generic) else value
-            return namespace.full(tuple(shape), value, dtype=dtype, device=backend.where(like))
+            return namespace.full(tuple(shape), value, dtype=backend.own_dtype(dtype), device=backend.where(like))
 
         def arange(start: Any, stop: Any, step: Any, dtype: Any, like: Any) -> Any:
-            return namespace.arange(start, stop, step, dtype=dtype, device=backend.where(like))
+            return namespace.arange(start, stop, step, dtype=backend.own_dtype(dtype), device=backend.where(like))
 
         def zeros_like(x: Any) -> Any:
             return namespace.zeros_like(x)
@@ -155,6 +183,7 @@ class _Conversion:
             return backend.dtype_of(x).kind
 
         def astype(x: Any, dtype: Any) -> Any:
+            dtype = backend.own_dtype(dtype)
             if x.dtype == dtype:
                 return x
             if kind(x) == "complex" and backend._dtypes[dtype].kind not in ("complex", "bool"):

@@ -51,7 +51,9 @@ class TorchBackend(StandardBackend):
             if _steps_back(index):
                 places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
                 where = getitem(places, index)
-                value = value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=x.dtype, device=x.device)
+                value = (
+                    value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=x.dtype, device=x.device)
+                )
                 out.reshape(-1)[where.reshape(-1)] = torch.broadcast_to(value, where.shape).reshape(-1)
             else:
                 out[native(x, index)] = value
@@ -95,7 +97,9 @@ class TorchBackend(StandardBackend):
 
     def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
         if isinstance(data, torch.Tensor) and data.requires_grad:
-            raise GradientError("this torch tensor requires a gradient of PyTorch's, which would be lost: pass `t.detach()`.")
+            raise GradientError(
+                "this torch tensor requires a gradient of PyTorch's, which would be lost: pass `t.detach()`."
+            )
         return super().asarray(data, dtype, device, copy)
 
     def _from_host(self, data: Any, dtype: Any, device: Any) -> Any:

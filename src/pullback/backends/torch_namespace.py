@@ -2,23 +2,96 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
 from torch import (  # noqa: F401
-    acos, acosh, add, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not as bitwise_invert,
-    bitwise_or, bitwise_right_shift, bitwise_xor, bool, ceil, complex64, complex128,
-    copysign, cos, cosh, divide, eq as equal, exp, expm1, float16, bfloat16, float32, float64, floor, floor_divide,
-    ge as greater_equal, gt as greater, hypot, int8, int16, int32, int64, isfinite, isinf, isnan, le as less_equal,
-    log, log1p, log2, log10, logaddexp, logical_and, logical_not, logical_or, logical_xor, lt as less, matmul, maximum,
-    minimum, multiply, ne as not_equal, negative, nextafter, ones_like, positive, pow, real, reciprocal, remainder,
-    round, sgn as sign, signbit, sin, sinh, sqrt, square, subtract, tan, tanh, trunc, uint8, uint16, uint32,
-    uint64, where, zeros_like,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bfloat16,
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_not as bitwise_invert,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    bool,
+    ceil,
+    complex64,
+    complex128,
+    copysign,
+    cos,
+    cosh,
+    divide,
+    eq as equal,
+    exp,
+    expm1,
+    float16,
+    float32,
+    float64,
+    floor,
+    floor_divide,
+    ge as greater_equal,
+    gt as greater,
+    hypot,
+    int8,
+    int16,
+    int32,
+    int64,
+    isfinite,
+    isinf,
+    isnan,
+    le as less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt as less,
+    matmul,
+    maximum,
+    minimum,
+    multiply,
+    ne as not_equal,
+    negative,
+    nextafter,
+    ones_like,
+    positive,
+    pow,
+    real,
+    reciprocal,
+    remainder,
+    round,
+    sgn as sign,
+    signbit,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    where,
+    zeros_like,
 )  # fmt: skip
 
-Array = torch.Tensor
+Array = Any  # a torch.Tensor
 
 
 # -- making --------------------------------------------------------------------------------------
@@ -103,14 +176,6 @@ def all(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
     return _one_by_one(lambda y, a: torch.all(y, a, keepdim=True), x.to(torch.bool), axis, keepdims)
 
 
-def var(x: Array, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Array:
-    return torch.var(x, dim=_axes(x, axis), correction=correction, keepdim=keepdims)
-
-
-def std(x: Array, *, axis: Any = None, correction: float = 0.0, keepdims: Any = False) -> Array:
-    return torch.std(x, dim=_axes(x, axis), correction=correction, keepdim=keepdims)
-
-
 def count_nonzero(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
     return sum(x != 0, axis=axis, keepdims=keepdims)
 
@@ -139,10 +204,6 @@ def _cumulative(function: Any, first: float) -> Any:
 cumulative_sum, cumulative_prod = _cumulative(torch.cumsum, 0), _cumulative(torch.cumprod, 1)
 
 
-def diff(x: Array, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
-    return torch.diff(x, n=n, dim=axis, prepend=prepend, append=append)
-
-
 # -- shape ---------------------------------------------------------------------------------------
 
 
@@ -160,10 +221,6 @@ def permute_dims(x: Array, axes: Any) -> Array:
 
 def matrix_transpose(x: Array) -> Array:
     return x.mT
-
-
-def moveaxis(x: Array, source: Any, destination: Any) -> Array:
-    return torch.movedim(x, source, destination)
 
 
 def expand_dims(x: Array, axis: Any) -> Array:
@@ -279,8 +336,8 @@ def _diagonal(x: Array, *, offset: int = 0) -> Array:
     return torch.diagonal(x, offset, -2, -1)
 
 
-def _trace(x: Array, *, offset: int = 0) -> Array:
-    return torch.sum(_diagonal(x, offset=offset), -1)
+def _cross(x: Array, y: Array, *, axis: int = -1) -> Array:
+    return torch.linalg.cross(*torch.broadcast_tensors(x, y), dim=axis)
 
 
 def _solve(x: Array, y: Array) -> Array:
@@ -293,16 +350,8 @@ def _vector_norm(x: Array, *, axis: Any = None, keepdims: Any = False, ord: Any 
     return torch.linalg.vector_norm(x, ord, axis, keepdims)
 
 
-def _matrix_norm(x: Array, *, keepdims: Any = False, ord: Any = "fro") -> Array:
-    return torch.linalg.matrix_norm(x, ord, (-2, -1), keepdims)
-
-
 def _qr(x: Array, *, mode: str = "reduced") -> Any:
     return torch.linalg.qr(x, mode)
-
-
-def _matrix_rank(x: Array, *, rtol: Any = None) -> Array:
-    return torch.linalg.matrix_rank(x, rtol=rtol)
 
 
 def _pinv(x: Array, *, rtol: Any = None) -> Array:
@@ -310,29 +359,25 @@ def _pinv(x: Array, *, rtol: Any = None) -> Array:
 
 
 linalg = SimpleNamespace(
-    cholesky=_cholesky, det=torch.linalg.det, diagonal=_diagonal, eig=torch.linalg.eig, eigh=torch.linalg.eigh,
-    eigvals=torch.linalg.eigvals, eigvalsh=torch.linalg.eigvalsh, inv=torch.linalg.inv, matrix_norm=_matrix_norm,
-    matrix_power=torch.linalg.matrix_power, matrix_rank=_matrix_rank, outer=torch.outer, pinv=_pinv, qr=_qr,
-    slogdet=_slogdet, solve=_solve, svd=_svd, svdvals=torch.linalg.svdvals, trace=_trace, vector_norm=_vector_norm,
+    cholesky=_cholesky, cross=_cross, det=torch.linalg.det, diagonal=_diagonal, eig=torch.linalg.eig,
+    eigh=torch.linalg.eigh, eigvals=torch.linalg.eigvals, eigvalsh=torch.linalg.eigvalsh, inv=torch.linalg.inv,
+    pinv=_pinv, qr=_qr, slogdet=_slogdet, solve=_solve, svd=_svd, svdvals=torch.linalg.svdvals,
+    vector_norm=_vector_norm,
 )  # fmt: skip
 
 
 def _transform(function: Any) -> Any:
     """One of torch's transforms with the standard's names of arguments."""
 
-    def of_one_axis(x: Array, *, n: Any = None, axis: int = -1, norm: str = "backward") -> Array:
+    def transform(x: Array, *, n: Any = None, axis: int = -1, norm: str = "backward") -> Array:
         return function(x, n, axis, norm)
 
-    def of_several(x: Array, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-        return function(x, s, axes, norm)
-
-    return of_several if function.__name__.endswith("fftn") else of_one_axis
+    return transform
 
 
 fft = SimpleNamespace(
-    **{
-        name: _transform(getattr(torch.fft, "fft_" + name, None) or getattr(torch.fft, name))
-        for name in "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft".split()
-    }
+    fft=_transform(torch.fft.fft),
+    ifft=_transform(torch.fft.ifft),
+    rfft=_transform(torch.fft.rfft),
+    irfft=_transform(torch.fft.irfft),
 )
-inf, nan, pi, e = math.inf, math.nan, math.pi, math.e

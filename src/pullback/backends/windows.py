@@ -161,6 +161,8 @@ def _interpolation(axis: Interpolation) -> tuple[Any, Any]:
         first = np.floor(place).astype(np.int64)
         index = np.clip(first[:, None] + np.arange(-1, 3), 0, size - 1)
         return index, _cubic_weights(place - first)
+    if out == size:  # PyTorch copies then, whatever the step
+        place = number.astype(np.float64)
     place = np.maximum(place, 0.0)
     first = np.minimum(place.astype(np.int64), size - 1)
     after = np.where(first < size - 1, place - first, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Sequence
 
 from ..autodiff import fast
@@ -51,7 +52,7 @@ log_sigmoid = _unary(
 
     >>> import pullback as pb
     >>> pb.log_sigmoid(pb.tensor([-1000.0, 1000.0]))
-    tensor([-1000.,    -0.])
+    tensor([-1000.,     0.])
     """,
 )
 silu = _unary(
@@ -125,7 +126,7 @@ def _axes(name: str, x: Tensor, axis: Any) -> tuple[int, ...]:
     axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
     canonical = []
     for a in axes:
-        a = a.__index__()
+        a = index(a)
         if not -ndim <= a < ndim:
             raise ShapeError(f"{name}: axis {a} is out of range for an array of shape {x.shape}.")
         canonical.append(a - ndim if a >= 0 else a)

@@ -49,8 +49,8 @@ def scaled_dot_product_attention(
         raise ShapeError(f"{name}: query and key must have the same width (last axis); {given}.")
     if k.shape[-2] != v.shape[-2]:
         raise ShapeError(f"{name}: key and value must have the same length (last axis but one); {given}.")
-    if not 0.0 <= dropout_p < 1.0:
-        raise ShapeError(f"{name}: dropout_p must be at least 0 and less than 1, got {dropout_p!r}.")
+    if not 0.0 <= dropout_p <= 1.0:
+        raise ShapeError(f"{name}: dropout_p must be a probability, from 0 to 1, got {dropout_p!r}.")
     if attn_mask is not None and is_causal:
         raise ShapeError(f"{name}: give attn_mask or is_causal, not both; a mask can hide the future itself.")
     heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (q, k, v)]

@@ -24,7 +24,11 @@ _default_dtype = dtypes.float32
 
 
 def set_default_dtype(dtype: Any) -> None:
-    """Choose the dtype that Python floats and lists of them become (float32 at first)."""
+    """Choose the dtype that Python floats and lists of them become (float32 at first).
+
+    >>> import pullback as pb
+    >>> pb.set_default_dtype(pb.float32)
+    """
     global _default_dtype
     chosen = dtypes.get(dtype)
     if chosen.kind != "float":
@@ -33,6 +37,12 @@ def set_default_dtype(dtype: Any) -> None:
 
 
 def default_dtype() -> dtypes.DType:
+    """The dtype that Python floats and lists of them become.
+
+    >>> import pullback as pb
+    >>> pb.default_dtype()
+    pullback.float32
+    """
     return _default_dtype
 
 
@@ -58,7 +68,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     if isinstance(obj, (list, tuple)) and any(isinstance(part, Tensor) for part in _parts(obj)):
         return _stacked(obj, wanted, device)
     if copy is False and isinstance(obj, (list, tuple, bool, int, float, complex)):
-        raise ValueError(f"asarray: a Python {type(obj).__name__} cannot become a tensor without a copy, and copy=False.")
+        raise ValueError(
+            f"asarray: a Python {type(obj).__name__} cannot become a tensor without a copy, and copy=False."
+        )
     data, wanted = _python_data(obj, wanted)
     backend, device = backends.for_device(device)
     return make(backend.asarray(data, wanted, device, copy), None)
@@ -136,7 +148,9 @@ def _stacked(obj: Any, dtype: dtypes.DType | None, device: str | None) -> Tensor
             return asarray(part, dtype=dtype, device=device)
         rows = [build(row) for row in part]
         if len({row.shape for row in rows}) > 1:
-            raise ShapeError(f"asarray: the parts of a list have different shapes: {', '.join(str(r.shape) for r in rows)}.")
+            raise ShapeError(
+                f"asarray: the parts of a list have different shapes: {', '.join(str(r.shape) for r in rows)}."
+            )
         return TENSORS.stack(rows, -1 - rows[0].ndim)
 
     return build(obj)
@@ -311,9 +325,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
 # -- ranges and grids ----------------------------------------------------------------------------
 
 
-def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
-) -> Tensor:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Evenly spaced values from `start` up to but not including `stop`.
 
     >>> import pullback as pb
@@ -323,7 +335,9 @@ def arange(
     if stop is None:
         start, stop = 0, start
     if dtype is None:
-        wanted = _default_dtype if any(isinstance(n, (float, np.floating)) for n in (start, stop, step)) else dtypes.int64
+        wanted = (
+            _default_dtype if any(isinstance(n, (float, np.floating)) for n in (start, stop, step)) else dtypes.int64
+        )
     else:
         wanted = dtypes.get(dtype)
     if step == 0:
@@ -353,7 +367,7 @@ def linspace(
         wanted = dtypes.get(dtype) if dtype is not None else result_type(start, stop, _default_dtype)
         start, stop = asarray(start, dtype=wanted, device=device), asarray(stop, dtype=wanted, device=device)
         weights = linspace(0.0, 1.0, num, dtype=wanted, device=start.device, endpoint=endpoint)
-        return start * (1 - weights) + stop * weights  # type: ignore[operator]
+        return start * (1 - weights) + stop * weights
     if dtype is None:
         wanted = default_complex_dtype() if isinstance(start, complex) or isinstance(stop, complex) else _default_dtype
     else:
@@ -400,7 +414,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     shape = [0] * ndim
     for x, place in zip(axes, places):
         shape[place] = x.size
-    columns = [TENSORS.reshape(x, (1,) * place + (x.size,) + (1,) * (ndim - place - 1)) for x, place in zip(axes, places)]
+    columns = [
+        TENSORS.reshape(x, (1,) * place + (x.size,) + (1,) * (ndim - place - 1)) for x, place in zip(axes, places)
+    ]
     return tuple([TENSORS.broadcast_to(x, tuple(shape)) for x in columns])
 
 

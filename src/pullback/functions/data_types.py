@@ -12,7 +12,7 @@ from ..autodiff.tables import TENSORS
 from ..dtypes import DType
 from ..errors import DtypeError
 from ..tensor.core import Tensor
-from .creation import dtype_of_number, asarray, default_complex_dtype, default_dtype
+from .creation import asarray, default_complex_dtype, default_dtype, dtype_of_number
 
 __all__ = [
     "__array_api_version__",
@@ -48,7 +48,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
     x = asarray(x)
     wanted = dtypes.get(dtype)
     if x.dtype.kind == "complex" and wanted.kind != "complex" and wanted != dtypes.bool_:
-        raise DtypeError(f"astype: {x.dtype.name} does not fit into {wanted.name}. Write `pb.real(x)` or `pb.abs(x)` first.")
+        raise DtypeError(
+            f"astype: {x.dtype.name} does not fit into {wanted.name}. Write `pb.real(x)` or `pb.abs(x)` first."
+        )
     if wanted == x.dtype:
         result = x.clone() if copy else x
     else:
@@ -187,7 +189,7 @@ class Info:
         return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
 
 
-def __array_namespace_info__() -> Info:
+def __array_namespace_info__() -> Info:  # noqa: N807
     """What this namespace can do: its devices, dtypes and capabilities.
 
     >>> import pullback as pb

@@ -55,13 +55,17 @@ subtract: Binary = _smooth("subtract", "x1 - x2.", "pb.asarray([1.0, 2.0]), 1.0 
 multiply: Binary = _smooth("multiply", "x1 * x2.", "pb.asarray([1.0, 2.0]), 3.0 -> tensor([3., 6.])")
 divide: Binary = _smooth("divide", "x1 / x2.", "pb.asarray([1.0, 2.0]), 2.0 -> tensor([0.5, 1. ])")
 floor_divide: Binary = _smooth(
-    "floor_divide", "The largest integer not above x1 / x2; its gradient is zero.", "pb.asarray([7, -7]), 2 -> tensor([ 3, -4])"
+    "floor_divide",
+    "The largest integer not above x1 / x2; its gradient is zero.",
+    "pb.asarray([7, -7]), 2 -> tensor([ 3, -4])",
 )
 remainder: Binary = _smooth(
     "remainder", "x1 - x2 * floor_divide(x1, x2): it has the sign of x2.", "pb.asarray([7, -7]), 3 -> tensor([1, 2])"
 )
 pow: Binary = _smooth(
-    "pow", "x1 ** x2; the gradient in x2 is zero where x1 is not positive.", "pb.asarray([2.0, 3.0]), 2.0 -> tensor([4., 9.])"
+    "pow",
+    "x1 ** x2; the gradient in x2 is zero where x1 is not positive.",
+    "pb.asarray([2.0, 3.0]), 2.0 -> tensor([4., 9.])",
 )
 negative: Unary = _smooth("negative", "-x.", "pb.asarray([1.0, -2.0]) -> tensor([-1.,  2.])")
 positive: Unary = _smooth("positive", "+x.", "pb.asarray([1.0, -2.0]) -> tensor([ 1., -2.])")
@@ -75,7 +79,7 @@ expm1: Unary = _smooth("expm1", "exp(x) - 1, exact for small x.", "pb.asarray([0
 log: Unary = _smooth("log", "The natural logarithm.", "pb.asarray([1.0]) -> tensor([0.])")
 log1p: Unary = _smooth("log1p", "log(1 + x), exact for small x.", "pb.asarray([0.0]) -> tensor([0.])")
 log2: Unary = _smooth("log2", "The logarithm to base 2.", "pb.asarray([8.0]) -> tensor([3.])")
-log10: Unary = _smooth("log10", "The logarithm to base 10.", "pb.asarray([100.0]) -> tensor([2.])")
+log10: Unary = _smooth("log10", "The logarithm to base 10.", "pb.asarray([10.0]) -> tensor([1.])")
 logaddexp: Binary = _smooth(
     "logaddexp", "log(exp(x1) + exp(x2)), without overflow.", "pb.asarray([-pb.inf]), 2.0 -> tensor([2.])"
 )
@@ -94,29 +98,43 @@ asinh: Unary = _smooth("asinh", "The inverse of the hyperbolic sine.", "pb.asarr
 acosh: Unary = _smooth("acosh", "The inverse of the hyperbolic cosine.", "pb.asarray([1.0]) -> tensor([0.])")
 atanh: Unary = _smooth("atanh", "The inverse of the hyperbolic tangent.", "pb.asarray([0.0]) -> tensor([0.])")
 atan2: Binary = _smooth(
-    "atan2", "The angle of the point (x2, x1); its gradient at the origin is zero.", "pb.asarray([0.0]), 1.0 -> tensor([0.])"
+    "atan2",
+    "The angle of the point (x2, x1); its gradient at the origin is zero.",
+    "pb.asarray([0.0]), 1.0 -> tensor([0.])",
 )
 hypot: Binary = _smooth(
     "hypot", "The length of (x1, x2); its gradient at the origin is zero.", "pb.asarray([3.0]), 4.0 -> tensor([5.])"
 )
 
 # absolute values, signs, rounding
-abs: Unary = _smooth("abs", "The absolute value; its gradient at zero is zero.", "pb.asarray([-1.0, 2.0]) -> tensor([1., 2.])")
+abs: Unary = _smooth(
+    "abs", "The absolute value; its gradient at zero is zero.", "pb.asarray([-1.0, 2.0]) -> tensor([1., 2.])"
+)
 sign: Unary = _smooth("sign", "-1, 0 or 1; x / abs(x) for complex x.", "pb.asarray([-3.0, 0.0]) -> tensor([-1.,  0.])")
-copysign: Binary = _smooth("copysign", "abs(x1) with the sign of x2.", "pb.asarray([1.0, 2.0]), -1.0 -> tensor([-1., -2.])")
-floor: Unary = _smooth("floor", "The largest integer not above x; its gradient is zero.", "pb.asarray([1.5]) -> tensor([1.])")
-ceil: Unary = _smooth("ceil", "The smallest integer not below x; its gradient is zero.", "pb.asarray([1.5]) -> tensor([2.])")
+copysign: Binary = _smooth(
+    "copysign", "abs(x1) with the sign of x2.", "pb.asarray([1.0, 2.0]), -1.0 -> tensor([-1., -2.])"
+)
+floor: Unary = _smooth(
+    "floor", "The largest integer not above x; its gradient is zero.", "pb.asarray([1.5]) -> tensor([1.])"
+)
+ceil: Unary = _smooth(
+    "ceil", "The smallest integer not below x; its gradient is zero.", "pb.asarray([1.5]) -> tensor([2.])"
+)
 trunc: Unary = _smooth("trunc", "The integer part of x; its gradient is zero.", "pb.asarray([-1.5]) -> tensor([-1.])")
 round: Unary = _smooth(
-    "round", "The nearest integer, of two the even one; its gradient is zero.", "pb.asarray([0.5, 1.5]) -> tensor([0., 2.])"
+    "round",
+    "The nearest integer, of two the even one; its gradient is zero.",
+    "pb.asarray([0.5, 1.5]) -> tensor([0., 2.])",
 )
 nextafter: Binary = _smooth(
     "nextafter", "The number that follows x1 in the direction of x2.", "pb.asarray([0.0]), 0.0 -> tensor([0.])"
 )
-signbit: Unary = _unary("signbit", "Whether the sign is negative, -0 included.", "pb.asarray([-0.0, 1.0]) -> tensor([ True, False])")
+signbit: Unary = _unary(
+    "signbit", "Whether the sign is negative, -0 included.", "pb.asarray([-0.0, 1.0]) -> tensor([ True, False])"
+)
 
 # complex numbers
-conj: Unary = _smooth("conj", "The complex conjugate.", "pb.asarray([1.0 + 2.0j]) -> tensor([1.-2.j])")
+conj: Unary = _smooth("conj", "The complex conjugate.", "pb.asarray([1.0 + 2.0j]) -> tensor([1.-2.j], dtype=complex64)")
 real: Unary = _smooth("real", "The real part.", "pb.asarray([1.0 + 2.0j]) -> tensor([1.])")
 imag: Unary = _smooth("imag", "The imaginary part.", "pb.asarray([1.0 + 2.0j]) -> tensor([2.])")
 
@@ -134,10 +152,14 @@ def angle(x: Any, /) -> Tensor:
 
 # the larger, the smaller, the nearest inside
 maximum: Binary = _smooth(
-    "maximum", "The larger one; where both are equal each has half the gradient.", "pb.asarray([1.0, 3.0]), 2.0 -> tensor([2., 3.])"
+    "maximum",
+    "The larger one; where both are equal each has half the gradient.",
+    "pb.asarray([1.0, 3.0]), 2.0 -> tensor([2., 3.])",
 )
 minimum: Binary = _smooth(
-    "minimum", "The smaller one; where both are equal each has half the gradient.", "pb.asarray([1.0, 3.0]), 2.0 -> tensor([1., 2.])"
+    "minimum",
+    "The smaller one; where both are equal each has half the gradient.",
+    "pb.asarray([1.0, 3.0]), 2.0 -> tensor([1., 2.])",
 )
 
 
@@ -167,13 +189,19 @@ less: Binary = _binary("less", "x1 < x2.", "pb.asarray([1, 2]), 2 -> tensor([ Tr
 less_equal: Binary = _binary("less_equal", "x1 <= x2.", "pb.asarray([1, 2]), 1 -> tensor([ True, False])")
 greater: Binary = _binary("greater", "x1 > x2.", "pb.asarray([1, 2]), 1 -> tensor([False,  True])")
 greater_equal: Binary = _binary("greater_equal", "x1 >= x2.", "pb.asarray([1, 2]), 2 -> tensor([False,  True])")
-isfinite: Unary = _unary("isfinite", "Whether neither infinite nor NaN.", "pb.asarray([1.0, pb.inf]) -> tensor([ True, False])")
+isfinite: Unary = _unary(
+    "isfinite", "Whether neither infinite nor NaN.", "pb.asarray([1.0, pb.inf]) -> tensor([ True, False])"
+)
 isinf: Unary = _unary("isinf", "Whether infinite.", "pb.asarray([1.0, -pb.inf]) -> tensor([False,  True])")
 isnan: Unary = _unary("isnan", "Whether NaN.", "pb.asarray([1.0, pb.nan]) -> tensor([False,  True])")
 
 # logic and bits
-logical_and: Binary = _binary("logical_and", "Whether both are true.", "pb.asarray([True, False]), True -> tensor([ True, False])")
-logical_or: Binary = _binary("logical_or", "Whether one is true.", "pb.asarray([True, False]), False -> tensor([ True, False])")
+logical_and: Binary = _binary(
+    "logical_and", "Whether both are true.", "pb.asarray([True, False]), True -> tensor([ True, False])"
+)
+logical_or: Binary = _binary(
+    "logical_or", "Whether one is true.", "pb.asarray([True, False]), False -> tensor([ True, False])"
+)
 logical_xor: Binary = _binary(
     "logical_xor", "Whether exactly one is true.", "pb.asarray([True, False]), True -> tensor([False,  True])"
 )

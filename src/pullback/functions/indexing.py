@@ -13,10 +13,11 @@ from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
 from ..tensor.core import Tensor
 from .axes import as_tensor, negative_axis
+from .direct import one_array
 
 __all__ = ["index_add", "put_along_axis", "scatter_add", "take", "take_along_axis"]
 
-_GETITEM = OPERATIONS["getitem"]
+_getitem = one_array("getitem")
 _PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
@@ -84,7 +85,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     """The elements at `index`: a view for integers and slices, a copy for integer arrays and boolean masks."""
     if type(index) is not int:
         index = canonical_index(self, index)
-    return apply(_GETITEM, (self,), (index,))
+    return _getitem(self, index)
 
 
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]

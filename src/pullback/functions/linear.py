@@ -5,12 +5,14 @@ from __future__ import annotations
 from operator import index as as_index
 from typing import Any, Sequence
 
-from ..autodiff.apply import apply, as_operand
+from ..autodiff.apply import apply
+from ..autodiff.fast import function_for
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
-from ..errors import DtypeError, ShapeError
+from ..errors import ShapeError
 from ..tensor.core import Tensor
+from . import direct
 from .axes import as_tensor, negative_axes, negative_axis
 from .subscripts import einsum
 
@@ -19,7 +21,6 @@ __all__ = [
     "trace", "vdot", "vecdot",
 ]  # fmt: skip
 
-_MATMUL = OPERATIONS["matmul"]
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
@@ -29,34 +30,13 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.matmul(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])
     """
-    x, y = as_tensor(x1), as_tensor(x2)
-    a, b = x._data.shape, y._data.shape
-    if not a or not b or a[-1] != b[-2 if len(b) > 1 else -1]:
-        raise ShapeError(
-            f"matmul: shapes {tuple(a)} and {tuple(b)} do not fit: the last axis of the first must be as long as the "
-            f"{'last but one' if len(b) > 1 else 'only'} axis of the second, and neither may have no axes at all."
-        )
-    return apply(_MATMUL, (x, y))
+    return _matmul(x1, x2)
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
-    try:
-        return matmul(self, as_operand(other, _MATMUL))
-    except DtypeError:
-        if isinstance(other, Tensor):
-            raise
-        return NotImplemented
-
-
-def _reflected_matmul_operator(self: Tensor, other: Any) -> Any:
-    try:
-        return matmul(as_operand(other, _MATMUL), self)
-    except DtypeError:
-        return NotImplemented
-
-
+_matmul = function_for("matmul")
+_matmul_operator = function_for("matmul", operator=True)
 Tensor.__matmul__ = _matmul_operator  # type: ignore[attr-defined]
-Tensor.__rmatmul__ = _reflected_matmul_operator  # type: ignore[attr-defined]
+Tensor.__rmatmul__ = lambda self, other: _matmul_operator(other, self)  # type: ignore[attr-defined]
 
 
 def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
@@ -66,6 +46,9 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
     >>> pb.linear(pb.asarray([1.0, 2.0]), pb.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), pb.asarray([0.0, 0.0, 1.0]))
     tensor([1., 2., 4.])
     """
+    out = direct.linear(x, weight, bias)
+    if out is not None:
+        return out
     x, weight = as_tensor(x), as_tensor(weight)
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(
@@ -86,7 +69,10 @@ def matrix_transpose(x: Any, /) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    return apply(OPERATIONS["matrix_transpose"], (_matrices("matrix_transpose", x),))
+    return _matrix_transpose(_matrices("matrix_transpose", x))
+
+
+_matrix_transpose = direct.one_array("matrix_transpose")
 
 
 def _matrices(name: str, x: Any) -> Tensor:

@@ -13,6 +13,7 @@ from ..autodiff.tables import TENSORS
 from ..errors import AxisError, DtypeError, ShapeError
 from ..tensor.core import Tensor
 from .axes import all_axes, as_tensor, negative_axes, negative_axis
+from .direct import one_array
 
 __all__ = [
     "array_split", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flatten", "flip",
@@ -20,8 +21,11 @@ __all__ = [
     "tile", "transpose", "unstack",
 ]  # fmt: skip
 
-_RESHAPE = OPERATIONS["reshape"]
-_PERMUTE = OPERATIONS["permute_dims"]
+_reshape = one_array("reshape")
+_permute_dims = one_array("permute_dims")
+_expand_dims = one_array("expand_dims")
+_squeeze = one_array("squeeze")
+_broadcast_to = one_array("broadcast_to")
 
 
 # -- shapes --------------------------------------------------------------------------------------
@@ -38,7 +42,7 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     """
     x = as_tensor(x)
     sizes = shape_of("reshape", shape, x)
-    result = apply(_RESHAPE, (x,), (sizes,))
+    result = _reshape(x, sizes)
     if copy is False and x.size and not (x._backend.is_contiguous(x._data) or _is_view(result._data, x._data)):
         raise ShapeError(
             f"reshape: elements of shape {x.shape} lie in memory in an order that needs a copy for shape {sizes}, "
@@ -93,7 +97,7 @@ def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
     x = as_tensor(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = negative_axes("expand_dims", axis, x.ndim + count)
-    return apply(OPERATIONS["expand_dims"], (x,), (axes,))
+    return _expand_dims(x, axes)
 
 
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
@@ -111,7 +115,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     for a in axes:
         if x.shape[a] != 1:
             raise ShapeError(f"squeeze: axis {a} of shape {x.shape} has size {x.shape[a]}, not 1.")
-    return apply(OPERATIONS["squeeze"], (x,), (axes,))
+    return _squeeze(x, axes)
 
 
 # -- broadcasting --------------------------------------------------------------------------------
@@ -150,7 +154,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
         return x
     if broadcast_shapes(x.shape, sizes) != sizes:
         raise ShapeError(f"broadcast_to: shape {x.shape} cannot be broadcast to {sizes}.")
-    return apply(OPERATIONS["broadcast_to"], (x,), (sizes,))
+    return _broadcast_to(x, sizes)
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
@@ -179,7 +183,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     order = negative_axes("permute_dims", tuple(axes), x.ndim)
     if len(order) != x.ndim:
         raise AxisError(f"permute_dims: {tuple(axes)} is no permutation of the {x.ndim} axes of shape {x.shape}.")
-    return apply(_PERMUTE, (x,), (order,))
+    return _permute_dims(x, order)
 
 
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
@@ -204,7 +208,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
     first, second = negative_axis("swapaxes", axis1, x.ndim), negative_axis("swapaxes", axis2, x.ndim)
     order = list(all_axes(x.ndim))
     order[first], order[second] = second, first
-    return apply(_PERMUTE, (x,), (tuple(order),))
+    return _permute_dims(x, tuple(order))
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
@@ -222,7 +226,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     order = [axis for axis in all_axes(x.ndim) if axis not in sources]
     for position, axis in sorted(zip(destinations, sources)):
         order.insert(position + x.ndim, axis)
-    return apply(_PERMUTE, (x,), (tuple(order),))
+    return _permute_dims(x, tuple(order))
 
 
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any, Sequence
 
 from ..autodiff.apply import apply
 from ..autodiff.operation import OPERATIONS
+from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
 from .activations import Axis, _axes
@@ -189,7 +190,10 @@ def _moved(running: Tensor, value: Tensor, momentum: float) -> Tensor:
     return asarray(running * (1 - momentum) + value * momentum, dtype=running.dtype)
 
 
-def _with_running_statistics(x: Tensor, mean: Any, variance: Any, scale: Any, shift: Any, shape: Any, eps: float) -> Tensor:
+def _with_running_statistics(
+    x: Tensor, mean: Any, variance: Any, scale: Any, shift: Any, shape: Any, eps: float
+) -> Tensor:
+    mean, variance = TENSORS.widened(mean), TENSORS.widened(variance)
     factor = apply(OPERATIONS["reciprocal"], (apply(OPERATIONS["sqrt"], (_reshaped(variance, shape) + eps,)),))
     if scale is not None:
         factor = factor * scale
@@ -237,9 +241,12 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
         raise DtypeError(f"embedding: indices must be integers, got {indices.dtype.name}. They come before the weight.")
     if weight.ndim != 2:
         raise ShapeError(f"embedding: weight must have the axes (rows, features), got shape {weight.shape}.")
-    if padding_idx is not None:
-        rows = weight.shape[0]
-        if not -rows <= padding_idx < rows:
-            raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows.")
-        padding_idx = int(padding_idx) % rows
-    return apply(OPERATIONS["embedding"], (indices, weight), (padding_idx,))
+    rows = weight.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows.")
+    out = apply(OPERATIONS["embedding"], (indices, weight))
+    if padding_idx is None or not out.requires_grad:
+        return out
+    is_padding = apply(OPERATIONS["equal"], (indices, int(padding_idx) % rows))
+    is_padding = apply(OPERATIONS["expand_dims"], (is_padding,), ((-1,),))
+    return apply(OPERATIONS["where"], (is_padding, out.detach(), out))

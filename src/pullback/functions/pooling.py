@@ -44,7 +44,6 @@ def max_pool1d(
     return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-
 def max_pool2d(
     x: Any,
     kernel_size: Sizes,
@@ -61,7 +60,6 @@ def max_pool2d(
     4.0
     """
     return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
 
 
 def max_pool3d(
@@ -82,7 +80,6 @@ def max_pool3d(
     return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-
 def adaptive_max_pool1d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`, whatever its size.
 
@@ -93,7 +90,6 @@ def adaptive_max_pool1d(x: Any, output_size: Any, return_indices: bool = False) 
     return _adaptive_max_pool("adaptive_max_pool1d", 1, x, output_size, return_indices)
 
 
-
 def adaptive_max_pool2d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
@@ -102,7 +98,6 @@ def adaptive_max_pool2d(x: Any, output_size: Any, return_indices: bool = False) 
     (1, 2, 3, 7)
     """
     return _adaptive_max_pool("adaptive_max_pool2d", 2, x, output_size, return_indices)
-
 
 
 def adaptive_max_pool3d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -138,7 +133,6 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-
 def avg_pool2d(
     x: Any,
     kernel_size: Sizes,
@@ -156,10 +150,7 @@ def avg_pool2d(
     >>> pb.avg_pool2d(pb.tensor([[[[1.0, 4.0], [2.0, 3.0]]]]), 2).item()
     2.5
     """
-    return _avg_pool(
-        "avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
+    return _avg_pool("avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(
@@ -177,10 +168,7 @@ def avg_pool3d(
     >>> pb.avg_pool3d(np.ones((1, 2, 4, 4, 4)), 2).shape
     (1, 2, 2, 2, 2)
     """
-    return _avg_pool(
-        "avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
+    return _avg_pool("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
@@ -193,7 +181,6 @@ def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
     return _adaptive_avg_pool("adaptive_avg_pool1d", 1, x, output_size)
 
 
-
 def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
@@ -202,7 +189,6 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
     (1, 2, 1, 1)
     """
     return _adaptive_avg_pool("adaptive_avg_pool2d", 2, x, output_size)
-
 
 
 def adaptive_avg_pool3d(x: Any, output_size: Any) -> Tensor:

@@ -149,7 +149,9 @@ def _running(name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, in
     x = asarray(x)
     if axis is None:
         if x.ndim != 1:
-            raise ShapeError(f"{name}: a tensor of shape {x.shape} needs `axis=`; only with one axis it can be left out.")
+            raise ShapeError(
+                f"{name}: a tensor of shape {x.shape} needs `axis=`; only with one axis it can be left out."
+            )
         axis = -1
     if dtype is not None:
         x = _in_dtype(x, dtype)
@@ -203,7 +205,7 @@ def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: 
     for _ in range(n):
         later = TENSORS.getitem(x, (Ellipsis, slice(1, None), *rest))
         earlier = TENSORS.getitem(x, (Ellipsis, slice(None, -1), *rest))
-        x = TENSORS.logical_xor(later, earlier) if x.dtype.kind == "bool" else later - earlier  # type: ignore[operator]
+        x = TENSORS.logical_xor(later, earlier) if x.dtype.kind == "bool" else later - earlier
     return x
 
 

@@ -53,4 +53,6 @@ def _operand(label: str, value: Any) -> Tensor:
 def _check_broadcast(label: str, value: Tensor, shape: tuple[int, ...], of_what: str) -> None:
     aligned = zip(reversed(value.shape), reversed(shape))
     if value.ndim > len(shape) or any(n not in (1, m) for n, m in aligned):
-        raise ShapeError(f"ssm_scan: {label} of shape {value.shape} does not broadcast to {shape}, the shape of {of_what}.")
+        raise ShapeError(
+            f"ssm_scan: {label} of shape {value.shape} does not broadcast to {shape}, the shape of {of_what}."
+        )

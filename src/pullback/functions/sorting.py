@@ -53,7 +53,9 @@ def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Te
     x = asarray(x)
     along = _along("topk", x, axis)
     if not 0 <= k <= x.shape[along[0]]:
-        raise ShapeError(f"topk: k is {k}, but axis {axis} of a tensor of shape {x.shape} has {x.shape[along[0]]} elements.")
+        raise ShapeError(
+            f"topk: k is {k}, but axis {axis} of a tensor of shape {x.shape} has {x.shape[along[0]]} elements."
+        )
     indices = apply(OPERATIONS["top_indices"], (x,), (k, along, bool(largest)))
     return TENSORS.take_along_axis(x, indices, along[0]), indices
 

@@ -117,7 +117,7 @@ _MOVE = Recipe.of_function(
 # -- DLPack ----------------------------------------------------------------------------------------
 
 
-def __dlpack__(
+def dlpack(
     self: Tensor,
     *,
     stream: Any = None,
@@ -143,7 +143,7 @@ def __dlpack__(
     return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
-def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+def dlpack_device(self: Tensor) -> tuple[int, int]:
     return self._backend.exported(self._data).__dlpack_device__()
 
 
@@ -159,7 +159,7 @@ def refuse_intermediate(tensor: Tensor, what: str) -> None:
         )
 
 
-def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
+def reduced(self: Tensor, protocol: Any) -> Any:
     """Pickled as bytes, dtype name, shape, device and `requires_grad`; the gradient is not pickled."""
     refuse_intermediate(self, "pickled")
     values = np.ascontiguousarray(self._backend.to_numpy(self._data)).reshape(-1).view(np.uint8)
@@ -168,17 +168,17 @@ def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
 
 
 def unpickled(content: Any, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
-    """A tensor from what `__reduce_ex__` gave."""
+    """A tensor from what `reduced` gave."""
     values = np.frombuffer(content, dtypes.numpy_dtype(dtypes.get(dtype))).reshape(shape)
     tensor = make(backends.transfer(values, device), None)
     return tensor.set_requires_grad(True) if requires_grad else tensor
 
 
-def __copy__(self: Tensor) -> Tensor:
+def shallow_copy(self: Tensor) -> Tensor:
     return self.clone()
 
 
-def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A variable of its own with its own gradient; memory is shared until one of the two is written."""
     refuse_intermediate(self, "copied deeply")
     copy = self.detach()
@@ -193,13 +193,13 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
 # -- as a sequence ---------------------------------------------------------------------------------
 
 
-def __len__(self: Tensor) -> int:
+def length(self: Tensor) -> int:
     if self.ndim == 0:
         raise TypeError("len() of a tensor without axes.")
     return self.shape[0]
 
 
-def __iter__(self: Tensor) -> Iterator[Tensor]:
+def parts(self: Tensor) -> Iterator[Tensor]:
     """The parts along the first axis, each differentiable."""
     if self.ndim == 0:
         raise TypeError("iteration over a tensor without axes.")
@@ -210,12 +210,21 @@ def __iter__(self: Tensor) -> Iterator[Tensor]:
     return (self[i] for i in range(self.shape[0]))
 
 
-_METHODS = (
-    numpy, item, tolist, to_device, __dlpack__, __dlpack_device__, __reduce_ex__, __copy__, __deepcopy__,
-    __len__, __iter__,
-)  # fmt: skip
+_METHODS = {
+    "numpy": numpy,
+    "item": item,
+    "tolist": tolist,
+    "to_device": to_device,
+    "__dlpack__": dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__reduce_ex__": reduced,
+    "__copy__": shallow_copy,
+    "__deepcopy__": deep_copy,
+    "__len__": length,
+    "__iter__": parts,
+}
 
-for _method in _METHODS:
-    setattr(Tensor, _method.__name__, _method)
-Tensor.data = property(data)  # type: ignore[attr-defined]
-forward.Dual.__repr__ = forward.Dual.__str__ = printing.text_of_dual  # type: ignore[method-assign]
+for _name, _method in _METHODS.items():
+    setattr(Tensor, _name, _method)
+Tensor.data = property(data)
+forward.Dual.__repr__ = forward.Dual.__str__ = printing.text_of_dual

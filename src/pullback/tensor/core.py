@@ -11,9 +11,12 @@ from ..errors import DtypeError, GradientError, ShapeError
 
 if TYPE_CHECKING:
     from ..dtypes import DType
+    from .declarations import Attached as _Attached
+else:
+    _Attached = object
 
 
-class Tensor:
+class Tensor(_Attached):
     """An array with value semantics that can be differentiated. Make one with `pullback.tensor` or `asarray`.
 
     Clones and views share memory with what they were made from; a write copies first if anybody
@@ -33,14 +36,17 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
         return tuple(self._data.shape)
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self._data.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         size = 1
         for n in self._data.shape:
             size *= n
@@ -48,18 +54,22 @@ class Tensor:
 
     @property
     def dtype(self) -> DType:
+        """The type of the elements; compares equal to NumPy's, PyTorch's and JAX's."""
         return self._backend.dtype_of(self._data)
 
     @property
     def device(self) -> str:
+        """The name of the device that holds the elements, for example "numpy"."""
         return self._backend.device_of(self._data)
 
     @property
     def itemsize(self) -> int:
+        """The bytes of one element."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all elements."""
         return self.size * self.itemsize
 
     @property
@@ -106,6 +116,7 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
+        """Whether no operation made this tensor: it is a variable, or needs no gradient."""
         return self._node is None or isinstance(self._node, Leaf)
 
     @property

@@ -46,10 +46,13 @@ def _flattened(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-Tensor.cumsum = _flattened(reductions.cumulative_sum)  # type: ignore[attr-defined]
-Tensor.cumprod = _flattened(reductions.cumulative_prod)  # type: ignore[attr-defined]
-Tensor.astype = astype  # type: ignore[attr-defined]
-Tensor.conjugate = elementwise.conj  # type: ignore[attr-defined]
-Tensor.copy = Tensor.clone  # type: ignore[attr-defined]
-Tensor.T = property(manipulation.transpose)  # type: ignore[attr-defined]
-Tensor.mT = property(linear.matrix_transpose)  # type: ignore[attr-defined]
+for _name, _attribute in {
+    "cumsum": _flattened(reductions.cumulative_sum),
+    "cumprod": _flattened(reductions.cumulative_prod),
+    "astype": astype,
+    "conjugate": elementwise.conj,
+    "copy": Tensor.clone,
+    "T": property(manipulation.transpose),
+    "mT": property(linear.matrix_transpose),
+}.items():
+    setattr(Tensor, _name, _attribute)

@@ -67,11 +67,11 @@ def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
     return result
 
 
-def linalg_vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def linalg_vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     return pb.linalg.vector_norm(_tensor(x), axis=axis, keepdims=keepdims, ord=ord)
 
 
-def linalg_matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def linalg_matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return pb.linalg.matrix_norm(_tensor(x), keepdims=keepdims, ord=ord)
 
 
@@ -96,7 +96,7 @@ def linalg_slogdet(a: Any) -> Any:
     return pb.linalg.slogdet(_tensor(a))
 
 
-def linalg_cholesky(a: Any, /, *, upper: bool = False) -> Any:
+def linalg_cholesky(a: Any, *, upper: bool = False) -> Any:
     return pb.linalg.cholesky(_tensor(a), upper=upper)
 
 
@@ -112,7 +112,7 @@ def linalg_svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, herm
     return pb.linalg.svd(_tensor(a), full_matrices=full_matrices)
 
 
-def linalg_svdvals(x: Any, /) -> Any:
+def linalg_svdvals(x: Any) -> Any:
     return pb.linalg.svdvals(_tensor(x))
 
 
@@ -171,33 +171,33 @@ def linalg_lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return solution, residuals if x.shape[0] > x.shape[1] else residuals[:0], rank, pb.linalg.svdvals(x)
 
 
-def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+def linalg_matmul(x1: Any, x2: Any) -> Any:
     return pb.matmul(_tensor(x1), _tensor(x2))
 
 
-def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def linalg_vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Any:
     return pb.vecdot(_tensor(x1), _tensor(x2), axis=axis)
 
 
-def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def linalg_tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Any:
     return pb.tensordot(_tensor(x1), _tensor(x2), axes=axes)
 
 
-def linalg_outer(x1: Any, x2: Any, /) -> Any:
+def linalg_outer(x1: Any, x2: Any) -> Any:
     return pb.outer(_tensor(x1), _tensor(x2))
 
 
-def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def linalg_cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
     return pb.linalg.cross(_tensor(x1), _tensor(x2), axis=axis)
 
 
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def linalg_diagonal(x: Any, *, offset: int = 0) -> Any:
     return numpy_diagonal(x, offset, -2, -1)
 
 
-def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def linalg_trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
     return numpy_trace(x, offset, -2, -1, dtype)
 
 
-def linalg_matrix_transpose(x: Any, /) -> Any:
+def linalg_matrix_transpose(x: Any) -> Any:
     return pb.matrix_transpose(_tensor(x))

@@ -26,24 +26,33 @@ def needs_gradient(x: Any) -> bool:
 
 
 def in_numpy(x: Any) -> Any:
-    """A tree of arguments for NumPy, with raw arrays for tensors."""
-    return tree.map(lambda leaf: leaf._backend.to_numpy(leaf._data) if isinstance(leaf, Tensor) else leaf, x)
+    """Arguments for NumPy, with raw arrays for tensors, in lists and dicts too."""
+    if isinstance(x, Tensor):
+        return x._backend.to_numpy(x._data)
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return kind([in_numpy(part) for part in x])
+    return {key: in_numpy(value) for key, value in x.items()} if kind is dict else x
 
 
 def in_tensors(result: Any) -> Any:
-    """A tree of NumPy's results, with tensors for arrays of numbers."""
-
-    def one(leaf: Any) -> Any:
-        if isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind in "biufcV" and leaf.dtype.names is None:
-            return make(np.asarray(leaf), None)
-        return leaf
-
-    return tree.map(one, result)
+    """NumPy's results, with tensors for arrays of numbers, in tuples and named tuples too."""
+    if isinstance(result, (np.ndarray, np.generic)):
+        is_number = result.dtype.kind in "biufc" or result.dtype.name == "bfloat16"
+        return make(np.asarray(result), None) if is_number else result
+    return tree.map(in_tensors, result) if isinstance(result, (tuple, list)) else result
 
 
 def is_plain(arguments: Iterable[Any]) -> bool:
     """Whether NumPy may compute with these: no tensor among them needs a gradient, and all are NumPy's."""
-    return not any(isinstance(x, Tensor) and (needs_gradient(x) or x._backend is not backends.NUMPY) for x in arguments)
+    for x in arguments:
+        kind = type(x)
+        if kind is list or kind is tuple:
+            if not is_plain(x):
+                return False
+        elif isinstance(x, Tensor) and (needs_gradient(x) or type(x._data) is not np.ndarray):
+            return False
+    return True
 
 
 def refuse_output(out: Any, what: str) -> None:
@@ -58,9 +67,11 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     """A NumPy ufunc, or a method of one such as `np.add.reduce`, on tensors."""
     out = kwargs.pop("out", None)
     targets = out if isinstance(out, tuple) else () if out is None else (out,)
-    if is_plain(tree.leaves((inputs, kwargs))):
+    if is_plain(inputs) and is_plain(kwargs.values()):
         if method == "at":
             return _plain_at(ufunc, inputs)
+        if targets and "where" in kwargs:  # what is in `out` shows where the mask does not hold
+            kwargs["out"] = tuple(None if target is None else np.array(in_numpy(target)) for target in targets)
         result = getattr(ufunc, method)(*in_numpy(inputs), **in_numpy(kwargs))
         results = result if isinstance(result, tuple) else (result,)
     else:
@@ -70,13 +81,13 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
             result = numpy_ufuncs.call(ufunc, method, inputs, kwargs)
         except NotImplementedError as error:
             raise DtypeError(str(error)) from None
-        if method == "at":
-            return None
+        if method == "at" or not targets:
+            return result
         results = result if isinstance(result, tuple) else (result,)
     results = in_tensors(results)
     if targets:
         results = tuple(
-            result if target is None else _written(target, result, f"np.{ufunc.__name__}(..., out=)")
+            result if target is None else written(target, result, f"np.{ufunc.__name__}(..., out=)")
             for target, result in zip(targets, results)
         )
     return results[0] if len(results) == 1 else results
@@ -92,7 +103,7 @@ def _plain_at(ufunc: Any, inputs: tuple[Any, ...]) -> None:
         ufunc.at(target, *in_numpy(rest))
 
 
-def _written(target: Any, result: Any, what: str) -> Any:
+def written(target: Any, result: Any, what: str) -> Any:
     """Write a result into `out`: a tensor is written as by `out[...] = result`, gradient included."""
     if isinstance(target, Tensor):
         target[...] = result  # type: ignore[index]
@@ -108,10 +119,11 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     from . import numpy_functions
 
     name = numpy_functions.name_of(function)
-    if name in numpy_functions.WRITING or not is_plain(tree.leaves((args, kwargs))):
+    writes = name in numpy_functions.WRITING and isinstance(args[0] if args else None, Tensor)
+    if writes or not (is_plain(args) and is_plain(kwargs.values())):
         implementation = numpy_functions.find(name)
         if implementation is not None:
-            return numpy_functions.call(name, implementation, args, kwargs)
+            return numpy_functions.call(function, implementation, args, kwargs)
         if name not in numpy_functions.WITHOUT_GRADIENT:
             raise DtypeError(
                 f"np.{name} has no gradient here. Write it with functions that have one (see docs/numpy.md), or pass "
@@ -120,7 +132,7 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     out = kwargs.get("out")
     if isinstance(out, Tensor):
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
-        return _written(out, array_function(self, function, types, args, kwargs), f"np.{name}(..., out=)")
+        return written(out, array_function(self, function, types, args, kwargs), f"np.{name}(..., out=)")
     return in_tensors(function(*in_numpy(args), **in_numpy(kwargs)))
 
 

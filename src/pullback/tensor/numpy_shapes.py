@@ -31,7 +31,7 @@ def _only_c_order(name: str, order: Any) -> None:
 # -- shapes ----------------------------------------------------------------------------------------
 
 
-def numpy_reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
+def numpy_reshape(a: Any, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     _only_c_order("reshape", order)
     return pb.reshape(_tensor(a), shape)
 
@@ -42,7 +42,7 @@ def numpy_ravel(a: Any, order: Any = "C") -> Any:
 
 
 def numpy_copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
-    return _tensor(a).clone()
+    return pb.positive(_tensor(a))  # a clone of a variable would be the variable itself, which must not be written
 
 
 def _atleast(ndim: int, x: Any) -> Tensor:
@@ -118,25 +118,49 @@ def numpy_meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: 
     return tuple(pb.meshgrid(*_all(xi), indexing=indexing))
 
 
+def _like(value: Any) -> Callable[..., Any]:
+    """`np.zeros_like` and its like: a tensor, so that results can be written into it with their gradients."""
+
+    def function(a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None) -> Any:
+        return numpy_full_like(a, value, dtype, order, subok, shape)
+
+    return function
+
+
+def numpy_full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None
+) -> Any:
+    x = _tensor(a)
+    target = x.dtype if dtype is None else pb.dtypes.get(np.dtype(dtype))
+    shape = x.shape if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    if isinstance(fill_value, (int, float, complex)):
+        return pb.full(shape, fill_value, dtype=target, device=x.device)
+    return pb.positive(pb.broadcast_to(pb.astype(_tensor(fill_value), target), shape))
+
+
+numpy_zeros_like = numpy_empty_like = _like(0)
+numpy_ones_like = _like(1)
+
+
 # -- joining and splitting -------------------------------------------------------------------------
 
 
-def numpy_concatenate(arrays: Any, /, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Any:
+def numpy_concatenate(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None) -> Any:
     joined = pb.concat(_all(arrays), axis=axis)
     return joined if dtype is None else pb.astype(joined, pb.dtypes.get(np.dtype(dtype)))
 
 
-def numpy_stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: Any = None) -> Any:
+def numpy_stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
     joined = pb.stack(_all(arrays), axis=axis)
     return joined if dtype is None else pb.astype(joined, pb.dtypes.get(np.dtype(dtype)))
 
 
-def numpy_hstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
+def numpy_hstack(tup: Any, *, dtype: Any = None) -> Any:
     parts = [_atleast(1, x) for x in tup]
     return numpy_concatenate(parts, axis=0 if parts[0].ndim == 1 else 1, dtype=dtype)
 
 
-def numpy_vstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
+def numpy_vstack(tup: Any, *, dtype: Any = None) -> Any:
     return numpy_concatenate([_atleast(2, x) for x in tup], axis=0, dtype=dtype)
 
 
@@ -296,7 +320,7 @@ numpy_flipud = lambda m: pb.flip(_tensor(m), axis=0)
 numpy_hsplit = _parts(lambda *args, **kwargs: pb.split(*args, **kwargs), 1)
 numpy_i0 = _of_first("i0")
 numpy_imag = lambda val: pb.imag(_tensor(val)) if _tensor(val).dtype.kind == "complex" else pb.zeros_like(_tensor(val))
-numpy_matrix_transpose = lambda x, /: pb.matrix_transpose(_tensor(x))
+numpy_matrix_transpose = lambda x: pb.matrix_transpose(_tensor(x))
 numpy_moveaxis = lambda a, source, destination: pb.moveaxis(_tensor(a), source, destination)
 numpy_real = lambda val: pb.real(_tensor(val)) if _tensor(val).dtype.kind == "complex" else _tensor(val)
 numpy_roll = lambda a, shift, axis=None: pb.roll(_tensor(a), shift, axis=axis)
@@ -306,5 +330,5 @@ numpy_swapaxes = lambda a, axis1, axis2: pb.swapaxes(_tensor(a), axis1, axis2)
 numpy_transpose = lambda a, axes=None: pb.transpose(_tensor(a), axes)
 numpy_tril = _triangle("tril")
 numpy_triu = _triangle("triu")
-numpy_unstack = lambda x, /, *, axis=0: pb.unstack(_tensor(x), axis=axis)
+numpy_unstack = lambda x, axis=0: pb.unstack(_tensor(x), axis=axis)
 numpy_vsplit = _parts(lambda *args, **kwargs: pb.split(*args, **kwargs), 0)

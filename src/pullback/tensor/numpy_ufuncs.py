@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Callable
 
 import numpy as np
@@ -27,6 +28,12 @@ _SAME = frozenset((
     "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
     "vecdot",
 ))  # fmt: skip
+#: Ufuncs of `scipy.special`.
+_SPECIAL = {
+    "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfcx": "erfcx", "expit": "expit", "gammaln": "gammaln",
+    "i0": "i0", "i0e": "i0e", "i1": "i1", "i1e": "i1e", "log_expit": "log_sigmoid", "log_ndtr": "log_ndtr",
+    "ndtr": "ndtr", "psi": "digamma", "xlogy": "xlogy",
+}  # fmt: skip
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min",
     "logical_and": "all", "logical_or": "any", "logaddexp": "logsumexp",
@@ -92,20 +99,33 @@ def operand(x: Any) -> Any:
     return pb.asarray(np.asarray(x))
 
 
+_found: dict[Any, Callable[..., Any]] = {}
+
+
 def _function(ufunc: Any) -> Callable[..., Any]:
-    name = ufunc.__name__
-    if name in _COMPOSED:
-        return _COMPOSED[name]
-    name = _RENAMED.get(name, name)
-    if name in _SAME or name in _RENAMED.values():
-        return getattr(pb, name)
-    raise NotImplementedError(
-        f"np.{ufunc.__name__} has no gradient here. Pass `t.detach()` if its result is meant to be a constant."
-    )
+    """Pullback's function for a ufunc."""
+    found = _found.get(ufunc)
+    if found is None:
+        name = ufunc.__name__
+        standard = _RENAMED.get(name, name)
+        if name in _COMPOSED:
+            found = _COMPOSED[name]
+        elif getattr(np, name, None) is ufunc and (name in _SAME or name in _RENAMED):
+            found = getattr(pb, standard)
+        elif name in _SPECIAL and getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
+            found = getattr(pb, _SPECIAL[name])
+        else:
+            raise NotImplementedError(
+                f"the ufunc `{name}` has no gradient here. Pass `t.detach()` if its result is meant to be a constant."
+            )
+        _found[ufunc] = found
+    return found
 
 
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
+    if method == "__call__" and not kwargs:
+        return _function(ufunc)(*[x if type(x) is Tensor else operand(x) for x in inputs])
     if kwargs.get("where", True) is not True:
         raise NotImplementedError(
             f"np.{ufunc.__name__}: `where=` is not supported on a tensor that requires a gradient. "

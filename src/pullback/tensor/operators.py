@@ -8,7 +8,8 @@ from typing import Any, Callable, Iterator
 from ..autodiff.apply import apply
 from ..autodiff.fast import function_for, operate
 from ..autodiff.operation import OPERATIONS
-from ..errors import DtypeError, GradientError, ShapeError
+from ..errors import DtypeError, ShapeError
+from .conversion import refuse_tracked
 from .core import Tensor
 
 _API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -45,8 +46,8 @@ for _symbol, _operation in {
 }.items():  # fmt: skip
     _install(f"__{_symbol}__", function_for(_operation, operator=True))
     _install(f"__r{_symbol}__", _reflected(getattr(Tensor, f"__{_symbol}__")))
-Tensor.__radd__ = Tensor.__add__  # type: ignore[attr-defined]
-Tensor.__rmul__ = Tensor.__mul__  # type: ignore[attr-defined]
+for _symbol in ("add", "mul"):  # the order does not matter, so nothing need be called in between
+    setattr(Tensor, f"__r{_symbol}__", getattr(Tensor, f"__{_symbol}__"))
 
 for _symbol, _operation in {
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
@@ -75,12 +76,8 @@ _install("__invert__", _invert)
 
 
 def _number(self: Tensor, name: str) -> Any:
-    """The one element as a Python number."""
-    if self._carries_derivative:
-        raise GradientError(
-            f"{name}: this tensor requires a gradient, which a Python number cannot carry. "
-            "Write `t.item()` or `t.detach()` if it is meant to be a constant from here on."
-        )
+    """The one element as a Python number, which can carry no gradient."""
+    refuse_tracked(self, f"{name}()")
     return _element(self, name)
 
 
@@ -119,10 +116,6 @@ def _index(self: Tensor, /) -> int:
     return int(_element(self, "index"))
 
 
-for _name, _function in {"bool": _bool, "int": _int, "float": _float, "complex": _complex, "index": _index}.items():
-    _install(f"__{_name}__", _function)
-
-
 # -- containers and namespaces ---------------------------------------------------------------------
 
 
@@ -135,7 +128,7 @@ def _len(self: Tensor, /) -> int:
 def _iter(self: Tensor, /) -> Iterator[Tensor]:
     if self.ndim == 0:
         raise DtypeError("iter: a 0-d tensor cannot be iterated over.")
-    return (self[i] for i in range(self._data.shape[0]))  # type: ignore[index]
+    return (self[i] for i in range(self._data.shape[0]))
 
 
 def _contains(self: Tensor, value: Any, /) -> bool:
@@ -150,7 +143,16 @@ def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     return namespace
 
 
-for _name, _function in {
-    "len": _len, "iter": _iter, "contains": _contains, "array_namespace": _array_namespace,
-}.items():  # fmt: skip
-    _install(f"__{_name}__", _function)
+_METHODS: dict[str, Any] = {
+    "bool": _bool,
+    "int": _int,
+    "float": _float,
+    "complex": _complex,
+    "index": _index,
+    "len": _len,
+    "iter": _iter,
+    "contains": _contains,
+    "array_namespace": _array_namespace,
+}
+for _name, _method in _METHODS.items():
+    _install(f"__{_name}__", _method)

@@ -78,5 +78,5 @@ def formatted(tensor: Any, specification: str) -> str:
     )
 
 
-Tensor.__repr__ = Tensor.__str__ = text_of  # type: ignore[method-assign]
-Tensor.__format__ = formatted  # type: ignore[method-assign]
+Tensor.__repr__ = Tensor.__str__ = text_of
+Tensor.__format__ = formatted

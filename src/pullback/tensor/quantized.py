@@ -126,4 +126,4 @@ def dequantize(self: Tensor) -> Tensor:
     return self
 
 
-Tensor.dequantize = dequantize  # type: ignore[attr-defined]
+Tensor.dequantize = dequantize

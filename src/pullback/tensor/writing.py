@@ -64,9 +64,11 @@ def adopt(tensor: Tensor, result: Tensor) -> None:
 def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
     """The in-place operator of an operation with two inputs."""
     kernel = getattr(NUMPY_TABLE.xp, operation.name)
+    is_ufunc = isinstance(kernel, np.ufunc)
 
     def method(self: Tensor, other: Any) -> Any:
-        recording = modes.is_recording()
+        mode = modes.current()
+        recording = mode is None or mode.recording
         if isinstance(self._node, Leaf):
             prepare_write(self, recording)
         if type(other) is not Tensor:
@@ -77,9 +79,10 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
         if type(self) is Tensor and type(self._data) is _ndarray:
             b = other._data if type(other) is Tensor else other
             if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
-                nodes = (self._node, other._node if type(other) is Tensor else None) if recording else (None, None)
-                if _compute_into(self._data, b, nodes):
-                    if nodes != (None, None):
+                nodes = (self._node, other._node if type(other) is Tensor else None)
+                tracked = recording and nodes != (None, None)
+                if not (tracked and _keeps_old_values(self._data, b, nodes)) and _compute_into(self._data, b):
+                    if tracked:
                         self._node = record(backends.NUMPY, operation, (self._data, b), nodes, (), (self._data,))
                     elif not isinstance(self._node, Leaf):
                         self._node = None
@@ -89,15 +92,16 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
         adopt(self, result)
         return self
 
-    def _compute_into(a: Any, b: Any, nodes: Any) -> bool:
-        """Compute into the tensor's own memory, unless its old values are needed or the result does not fit."""
-        if nodes != (None, None):
-            recipe = operation.recipe_for(NUMPY_TABLE, (nodes[0] is not None, nodes[1] is not None))
-            if "x" in recipe.names or np.result_type(a, b) != a.dtype:
-                return False
+    def _keeps_old_values(a: Any, b: Any, nodes: Any) -> bool:
+        """Whether the rule needs the values that would be written over."""
+        recipe = operation.recipe_for(NUMPY_TABLE, (nodes[0] is not None, nodes[1] is not None))
+        return "x" in recipe.names or np.result_type(a, b) != a.dtype
+
+    def _compute_into(a: Any, b: Any) -> bool:
+        """Compute into `a`; False, with nothing changed, if the result does not fit."""
         try:
-            if isinstance(kernel, np.ufunc):
-                kernel(a, b, out=a)
+            if is_ufunc:
+                kernel(a, b, a)
                 return True
             out = kernel(a, b)
         except (TypeError, ValueError):

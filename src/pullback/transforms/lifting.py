@@ -130,11 +130,13 @@ def must_stay(results: Iterable[Any], has_tensors: bool) -> bool:
 
     A captured `requires_grad` tensor counts if the arguments are tensors as well; arrays in, arrays out otherwise.
     """
+    if not modes.is_recording():
+        return False
     results = list(results)
     if any(isinstance(x, Dual) for x in results):
         return True
     active = _active.get()
-    if not modes.is_recording() or not (active or has_tensors):
+    if not (active or has_tensors):
         return False
     stack = [x._node for x in results if isinstance(x, Tensor) and x._node is not None]
     seen = set(stack)

@@ -8,14 +8,12 @@ from typing import Any
 def rules(xp: Any, op: Any) -> None:
     # q is (..., heads, length, width), k and v have heads / n heads; a mask of any shape that broadcasts to the
     # scores is boolean (False hides) or added to them. `lse` is the logarithm of the softmax's denominator per row.
+    # Dropout of the shares is that of the operation `dropout` on an array of all of them.
     op(
-        "attention", "q k v mask", "is_causal scale dropout key offset", residuals="lse", composite=True,
+        "attention", "q k v mask", "is_causal scale dropout key offset", residuals="lse", composite=True, masking=True,
         joint=lambda g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset:
             xp.attention_gradient(g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset),
     )  # fmt: skip
-
-    # which elements of an array like x dropout keeps; word number offset + i of the key's stream decides on element i
-    op("chance_mask", "x", "dropout key offset")
 
     # x * cos + rotate(x) * sin, or the transpose of that in x, where rotate turns pairs (a, b) into (-b, a)
     op(

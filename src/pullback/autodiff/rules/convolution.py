@@ -20,9 +20,9 @@ def rules(xp: Any, op: Any) -> None:
     ) -> Any:
         return xp.convolution_weight_gradient(g, x, weight_shape[2:], stride, padding, dilation, groups)
 
-    op("convolution", "x weight", geometry, linear="x weight", x=x_gradient, weight=weight_gradient)
+    op("convolution", "x weight", geometry, linear="x weight", masking=True, x=x_gradient, weight=weight_gradient)
     op(
-        "biased_convolution", "x weight bias", geometry, x=x_gradient, weight=weight_gradient,
+        "biased_convolution", "x weight bias", geometry, masking=True, x=x_gradient, weight=weight_gradient,
         bias=lambda g: xp.sum(g, (-len(g.shape), *range(2 - len(g.shape), 0)), False),
     )  # fmt: skip
     op(

@@ -13,17 +13,11 @@ from typing import Any
 
 def rules(xp: Any, op: Any) -> None:
     mT = xp.matrix_transpose
+    is_complex = xp.is_complex
+    conj = xp.conjugate
+    adjoint = xp.adjoint
     matmul = xp.matmul
     where = xp.where
-
-    def is_complex(x: Any) -> bool:
-        return "complex" in str(x.dtype)
-
-    def conj(x: Any) -> Any:
-        return None if x is None else xp.conj(x) if is_complex(x) else x
-
-    def adjoint(x: Any) -> Any:
-        return conj(mT(x))
 
     def row(x: Any) -> Any:
         """Numbers that multiply the columns of matrices."""
@@ -38,14 +32,16 @@ def rules(xp: Any, op: Any) -> None:
     def hermitian_part(x: Any) -> Any:
         return (x + adjoint(x)) / 2
 
-    def reciprocal_gaps(values: Any, scale: Any) -> Any:
-        """1 / (values[j] - values[i]), and 0 where the two are equal to rounding."""
-        gaps = row(values) - column(values)
-        equal = xp.less_equal(xp.abs(gaps), column(column(scale)) * _rounding(values))
-        return where(equal, xp.zeros_like(gaps), 1 / where(equal, xp.ones_like(gaps), gaps))
+    def reciprocal(x: Any, values: Any) -> Any:
+        """1 / x, and 0 where that is nothing but rounding of `values`."""
+        size = xp.sum(xp.abs(values), (-1,), True)
+        size = column(size) if len(x.shape) > len(values.shape) else size
+        none = xp.less_equal(xp.abs(x), size * _rounding(x))
+        return where(none, xp.zeros_like(x), 1 / where(none, xp.ones_like(x), x))
 
-    def largest(values: Any) -> Any:
-        return xp.max(xp.abs(values), (-1,), False) if values.shape[-1] else xp.sum(xp.abs(values), (-1,), False)
+    def gaps(values: Any) -> Any:
+        """values[j] - values[i]"""
+        return row(values) - column(values)
 
     # Cholesky: x = out out^H
     def cholesky_x(g: Any, out: Any) -> Any:
@@ -62,7 +58,7 @@ def rules(xp: Any, op: Any) -> None:
         g_w, g_v = g
         inside = None
         if g_v is not None:
-            inside = matmul(adjoint(v), conj(g_v)) * reciprocal_gaps(w, largest(w))
+            inside = matmul(adjoint(v), conj(g_v)) * reciprocal(gaps(w), w)
         if g_w is not None:
             inside = diagonal_matrix(g_w) if inside is None else inside + diagonal_matrix(g_w)
         return conj(hermitian_part(matmul(v, matmul(inside, adjoint(v)))))
@@ -83,7 +79,7 @@ def rules(xp: Any, op: Any) -> None:
             g_v = conj(g_v)
             overlap = matmul(adjoint(v), g_v)
             along = xp.real(xp.diagonal(overlap, 0))
-            inside = (overlap - matmul(adjoint(v), v) * row(along)) * conj(reciprocal_gaps(w, largest(w)))
+            inside = (overlap - matmul(adjoint(v), v) * row(along)) * conj(reciprocal(gaps(w), w))
         if g_w is not None:
             inside = diagonal_matrix(conj(g_w)) if inside is None else inside + diagonal_matrix(conj(g_w))
         return as_input(conj(xp.solve(adjoint(v), matmul(inside, adjoint(v)))), x_dtype)
@@ -104,57 +100,38 @@ def rules(xp: Any, op: Any) -> None:
         """The first `count` columns of q, and a gradient for them alone that says the same as `g_q` for all."""
         if q.shape[-1] == count:
             return q, g_q
-        first, rest = xp.split(q, (count, q.shape[-1] - count), -1)
+        left, right = (..., slice(0, count)), (..., slice(count, None))
+        first = xp.getitem(q, left)
         if g_q is None:
             return first, None
-        g_first, g_rest = xp.split(g_q, (count, q.shape[-1] - count), -1)
-        return first, g_first - matmul(rest, matmul(adjoint(g_rest), first))
+        through = matmul(xp.getitem(q, right), matmul(adjoint(xp.getitem(g_q, right)), first))
+        return first, xp.getitem(g_q, left) - through
 
-    # Singular values: x = u diag(s) vh
+    # Singular values: x = u diag(s) vh. What turns u and v together needs differences of singular values, what turns
+    # them apart needs sums: so a function of u vh alone is right where singular values are equal.
     def svd_x(g: Any, u: Any, s: Any, vh: Any) -> Any:
         g_u, g_s, g_vh = g
         count = s.shape[-1]
-        v, g_v = adjoint(vh), None if g_vh is None else mT(g_vh)
-        u, g_u = fold_completion(u, conj(g_u), count)
-        v, g_v = fold_completion(v, g_v, count)
+        u, g_u = fold_completion(u, None if g_u is None else conj(g_u), count)
+        v, g_v = fold_completion(adjoint(vh), None if g_vh is None else mT(g_vh), count)
         vh = adjoint(v)
         inside: Any = None if g_s is None else diagonal_matrix(g_s)
-        if g_u is None and g_v is None:
-            return conj(matmul(u, matmul(inside, vh)))
-        top = largest(s)
-        gaps = reciprocal_gaps(s, top) * reciprocal_sums(s, top)
-        none = xp.less_equal(s, column(top) * _rounding(s))
-        reciprocal = where(none, xp.zeros_like(s), 1 / where(none, xp.ones_like(s), s))
-        total: Any = None
-
-        def add(term: Any) -> None:
-            nonlocal total
-            total = term if total is None else total + term
-
-        phase: Any = None
+        outside: Any = None
         if g_u is not None:
             overlap = matmul(adjoint(u), g_u)
-            skew = overlap - adjoint(overlap)
-            add(matmul(u, matmul(skew * gaps * row(s), vh)))
-            add(matmul((g_u - matmul(u, overlap)) * row(reciprocal), vh))
-            phase = xp.diagonal(skew, 0)
+            skew = (overlap - adjoint(overlap)) / 2
+            turn = skew * (reciprocal(gaps(s), s) + reciprocal(row(s) + column(s), s))
+            inside = turn if inside is None else inside + turn
+            outside = matmul((g_u - matmul(u, overlap)) * row(reciprocal(s, s)), vh)
         if g_v is not None:
             overlap = matmul(adjoint(v), g_v)
-            skew = overlap - adjoint(overlap)
-            add(matmul(u, matmul(skew * gaps * column(s), vh)))
-            add(matmul(u, adjoint((g_v - matmul(v, overlap)) * row(reciprocal))))
-            phase = -xp.diagonal(skew, 0) if phase is None else phase - xp.diagonal(skew, 0)
-        if is_complex(u):
-            inside_phase = diagonal_matrix(phase * (reciprocal / 4))
-            inside = inside_phase if inside is None else inside + inside_phase
-        if inside is not None:
-            add(matmul(u, matmul(inside, vh)))
-        return conj(total)
-
-    def reciprocal_sums(values: Any, scale: Any) -> Any:
-        sums = row(values) + column(values)
-        none = xp.less_equal(sums, column(column(scale)) * _rounding(values))
-        return where(none, xp.zeros_like(sums), 1 / where(none, xp.ones_like(sums), sums))
+            skew = (overlap - adjoint(overlap)) / 2
+            turn = skew * (reciprocal(gaps(s), s) - reciprocal(row(s) + column(s), s))
+            inside = turn if inside is None else inside + turn
+            beyond = matmul(u, adjoint((g_v - matmul(v, overlap)) * row(reciprocal(s, s))))
+            outside = beyond if outside is None else outside + beyond
+        total = matmul(u, matmul(inside, vh))
+        return conj(total if outside is None else total + outside)
 
     op("svd", "x", "full_matrices", outputs="u s vh", x=svd_x)
 
@@ -169,12 +146,10 @@ def rules(xp: Any, op: Any) -> None:
         g_q, g_r = g
         rows, columns = x.shape[-2:]
         count = min(rows, columns)
-        q, g_q = fold_completion(q, conj(g_q), count)
-        if r.shape[-2] > count:
-            extra = r.shape[-2] - count
-            r = xp.split(r, (count, extra), -2)[0]
-            g_r = None if g_r is None else xp.split(g_r, (count, extra), -2)[0]
-        g_r = conj(g_r)
+        q, g_q = fold_completion(q, None if g_q is None else conj(g_q), count)
+        top = (..., slice(0, count), slice(None))
+        r = xp.getitem(r, top)
+        g_r = None if g_r is None else conj(xp.getitem(g_r, top))
         if rows >= columns:
             return conj(qr_tall(g_q, g_r, q, r))
         sizes = (rows, columns - rows)
@@ -215,6 +190,5 @@ def rules(xp: Any, op: Any) -> None:
 
 
 def _rounding(x: Any) -> float:
-    """How far apart, relative to the largest, two computed values can be that are equal."""
-    single = str(x.dtype).endswith(("float32", "complex64"))
-    return 8 * max(x.shape[-1], 1) * (1.2e-7 if single else 2.3e-16)
+    """How far apart, relative to all of them, two computed values can be that are equal."""
+    return 8 * (1.2e-7 if str(x.dtype).endswith(("float32", "complex64")) else 2.3e-16)

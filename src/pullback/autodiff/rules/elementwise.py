@@ -51,7 +51,7 @@ def rules(xp: Any, op: Any) -> None:
         if type(x) in SCALARS:
             x = x + zero(out)
         elif x.dtype != g.dtype:
-            x = x + zero(g)
+            x = xp.add(x, zero(g))
         there = xp.not_equal(x, 0) if xp.is_complex(x) else xp.greater(x, 0)
         return g * where(there, out * xp.log(where(there, x, xp.ones_like(x))), zero(out))
 
@@ -62,14 +62,15 @@ def rules(xp: Any, op: Any) -> None:
     unary("expm1", lambda g, out: g * (out + 1))
     unary("log", lambda g, x: g / x, singular=True)
     unary("log1p", lambda g, x: g / (1 + x), singular=True)
-    unary("log2", lambda g, x: g / (x * LN2), singular=True)
-    unary("log10", lambda g, x: g / (x * LN10), singular=True)
+    unary("log2", lambda g, x, x_dtype: g / (x * xp.full((), LN2, x_dtype, x)), singular=True)
+    unary("log10", lambda g, x, x_dtype: g / (x * xp.full((), LN10, x_dtype, x)), singular=True)
 
     def share(x: Any, y: Any, out: Any) -> Any:
         """The part of exp(x) in exp(x) + exp(y) = exp(out); infinities of the same sign count equally."""
         infinite = xp.isinf(out)
-        limit = where(xp.equal(x, y), -LN2 + zero(out), where(xp.equal(x, out), zero(out), -math.inf + zero(out)))
-        return xp.exp(where(infinite, limit, x - where(infinite, zero(out), out)))
+        one = xp.ones_like(out)
+        limit = where(xp.equal(x, y), one / 2, where(xp.equal(x, out), one, zero(out)))
+        return where(infinite, limit, xp.exp(where(infinite, zero(out), x - out)))
 
     binary("logaddexp", lambda g, x, y, out: g * share(x, y, out), lambda g, x, y, out: g * share(y, x, out))
 
@@ -121,7 +122,7 @@ def rules(xp: Any, op: Any) -> None:
     # the larger, the smaller, the chosen
     def larger(g: Any, x: Any, y: Any) -> Any:
         """The cotangent where x > y, half of it where the two are equal."""
-        return where(xp.greater(x, y), g, where(xp.equal(x, y), 0.5 * g, zero(g)))
+        return where(xp.greater(x, y), g, where(xp.equal(x, y), g / 2, zero(g)))
 
     binary("maximum", lambda g, x, y: larger(g, x, y), lambda g, x, y: larger(g, y, x), masking=True)
     binary("minimum", lambda g, x, y: larger(g, y, x), lambda g, x, y: larger(g, x, y), masking=True)

@@ -6,16 +6,11 @@ Where a write names a position twice the last value stays, so the others have no
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
-    def setitem_value(g: Any, value_shape: Any, index: Any) -> Any:
-        read = xp.getitem(g, index)
-        if _may_repeat(index):
-            read = xp.where(xp.overwritten(g, index), xp.zeros_like(read), read)
-        return xp.sum_to_value(read, value_shape)
-
     op(
         "getitem", "x", "index", linear="x", masking=True, cheap=True,
         x=lambda g, x_shape, index: xp.place(g, x_shape, index),
@@ -24,7 +19,7 @@ def rules(xp: Any, op: Any) -> None:
     op(
         "setitem", "x value", "index", masking=True,
         x=lambda g, index: xp.setitem(g, 0, index),
-        value=setitem_value,
+        value=lambda g, value_shape, index: xp.sum_to_value(xp.read_last(g, index), value_shape),
     )  # fmt: skip
     op(
         "index_add", "x value", "index",
@@ -55,7 +50,7 @@ def rules(xp: Any, op: Any) -> None:
 
     def put_along_axis_value(g: Any, indices: Any, value_shape: Any, axis: int) -> Any:
         read = xp.take_along_axis(g, indices, axis)
-        order = xp.reshape(xp.arange(0, _product(read.shape), 1, indices.dtype, indices), read.shape)
+        order = xp.reshape(xp.arange(0, math.prod(read.shape), 1, indices.dtype, indices), read.shape)
         last = xp.put_along_axis(xp.zeros(g.shape, indices.dtype, indices), order, indices, axis)
         lost = xp.not_equal(xp.take_along_axis(last, indices, axis), order)
         return xp.sum_to(xp.where(lost, xp.zeros_like(read), read), value_shape)
@@ -65,17 +60,3 @@ def rules(xp: Any, op: Any) -> None:
         x=lambda g, indices, x_shape, axis: xp.sum_to(xp.put_along_axis(g, 0, indices, axis), x_shape),
         value=put_along_axis_value,
     )  # fmt: skip
-
-
-def _may_repeat(index: Any) -> bool:
-    """Whether `index` could name a position twice: it has an array of more than one integer."""
-    parts = index if isinstance(index, tuple) else (index,)
-    arrays = [part for part in parts if getattr(part, "shape", ())]
-    return any(_product(array.shape) > 1 and not str(array.dtype).endswith("bool") for array in arrays)
-
-
-def _product(shape: Any) -> int:
-    product = 1
-    for n in shape:
-        product *= n
-    return product

@@ -5,29 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import decompositions
-
 
 def rules(xp: Any, op: Any) -> None:
     mT = xp.matrix_transpose
+    is_complex = xp.is_complex
+    conj = xp.conjugate
+    adjoint = xp.adjoint
     matmul = xp.matmul
     where = xp.where
     zero = xp.zeros_like
 
-    def is_complex(x: Any) -> bool:
-        return "complex" in str(x.dtype)
-
-    def conj(x: Any) -> Any:
-        return xp.conj(x) if is_complex(x) else x
-
-    def adjoint(x: Any) -> Any:
-        return conj(mT(x))
-
     def on_matrices(x: Any) -> Any:
         """A number per matrix, made to multiply the matrices."""
         return xp.expand_dims(x, (-2, -1))
-
-    decompositions.rules(xp, op)
 
     # solvers
     op("inv", "x", x=lambda g, out: -matmul(mT(out), matmul(g, mT(out))))
@@ -100,7 +90,7 @@ def rules(xp: Any, op: Any) -> None:
             nothing = xp.equal(out, 0)
             return where(nothing, zero(g), g) / where(nothing, xp.ones_like(out), out) * conj(x)
         if ord == 0:
-            return g * zero(x)
+            return zero(x)
         size = xp.abs(x)
         if is_complex(x):
             direction = conj(x) / where(xp.equal(size, 0), xp.ones_like(size), size)
@@ -110,8 +100,7 @@ def rules(xp: Any, op: Any) -> None:
             return g * direction
         if math.isinf(ord):
             extreme = xp.astype(xp.equal(size, out), size.dtype)
-            count = xp.sum(extreme, axis, True)
-            return g * direction * (extreme / where(xp.equal(count, 0), xp.ones_like(count), count))
+            return g * direction * (extreme / xp.sum(extreme, axis, True))
         nothing = xp.logical_or(xp.equal(size, 0), xp.equal(out, 0))
         ratio = where(nothing, xp.ones_like(size), size) / where(nothing, xp.ones_like(size), out + zero(size))
         return g * direction * where(nothing, zero(size), xp.pow(ratio, ord - 1))

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
     mT = xp.matrix_transpose
-
-    def conj(x: Any) -> Any:
-        return xp.conj(x) if "complex" in str(x.dtype) else x
+    conj = xp.conjugate
+    rows = xp.rows
 
     def column(x: Any) -> Any:
         return xp.expand_dims(x, (-1,))
-
-    def rows(x: Any) -> Any:
-        """Stacked rows as one matrix, so that a sum over the stack is part of one product."""
-        return xp.reshape(x, (-1, x.shape[-1])) if len(x.shape) > 2 and _size(x.shape) else x
 
     def matmul_x(g: Any, y: Any, x_shape: Any) -> Any:
         """The gradient of x @ y for x, for matrices, vectors and broadcast stacks."""
@@ -33,7 +29,7 @@ def rules(xp: Any, op: Any) -> None:
             grad = column(x) * xp.expand_dims(g, (-2,)) if len(y_shape) > 1 else x * g
         elif len(y_shape) == 1:
             grad = xp.squeeze(xp.matmul(mT(x), column(g)), (-1,))
-        elif len(y_shape) == 2 and _size(g.shape):
+        elif len(y_shape) == 2 and math.prod(g.shape):
             grad = xp.matmul(mT(rows(x)), rows(g))
         else:
             grad = xp.matmul(mT(x), g)
@@ -44,7 +40,7 @@ def rules(xp: Any, op: Any) -> None:
     def linear_weight(g: Any, x: Any, weight_shape: Any) -> Any:
         if len(x.shape) == 1:
             return column(g) * x
-        if not _size(g.shape) or not _size(x.shape):
+        if not math.prod(g.shape) or not math.prod(x.shape):
             return xp.zeros(weight_shape, g.dtype, g)
         return xp.matmul(mT(rows(g)), rows(x))
 
@@ -86,13 +82,6 @@ def rules(xp: Any, op: Any) -> None:
         x=lambda g, x_shape, offset: xp.place_diagonal(g, x_shape, offset),
     )  # fmt: skip
     op("place_diagonal", "value", "shape offset", linear="value", value=lambda g, offset: xp.diagonal(g, offset))
-
-
-def _size(shape: Any) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size
 
 
 def _tensordot_transposed(xp: Any, g: Any, other: Any, ndim: int, own_axes: Any, other_axes: Any, is_left: bool) -> Any:

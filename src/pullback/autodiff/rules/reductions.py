@@ -37,7 +37,8 @@ def rules(xp: Any, op: Any) -> None:
     def deviation(x: Any, axis: Any, correction: float) -> Any:
         """The derivative of half the variance; not a number where there are too few elements for one."""
         free = count(x.shape, axis) - correction
-        return xp.conj(x - xp.mean(x, axis, True)) * (1 / free if free > 0 else math.nan)
+        free = int(free) if free == int(free) else free  # next to bfloat16 only an integer keeps the dtype
+        return xp.conj(x - xp.mean(x, axis, True)) / (free if free > 0 else math.nan)
 
     def std_x(g: Any, x: Any, out: Any, axis: Any, correction: float, keepdims: bool) -> Any:
         # g / out, and 0 where all elements are equal: there the deviation from the mean is 0
@@ -45,10 +46,10 @@ def rules(xp: Any, op: Any) -> None:
         factor = xp.where(equal, xp.zeros_like(g), g / xp.where(equal, xp.ones_like(out), out))
         return kept(factor, x.shape, axis, keepdims) * deviation(x, axis, correction)
 
-    op(
-        "var", "x", "axis=None correction=0 keepdims=False",
-        x=lambda g, x, axis, correction, keepdims: 2 * kept(g, x.shape, axis, keepdims) * deviation(x, axis, correction),
-    )  # fmt: skip
+    def var_x(g: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
+        return 2 * kept(g, x.shape, axis, keepdims) * deviation(x, axis, correction)
+
+    op("var", "x", "axis=None correction=0 keepdims=False", x=var_x)
     op("std", "x", "axis=None correction=0 keepdims=False", x=std_x)
 
     # the largest and the smallest: elements that are equal share the cotangent equally
@@ -91,7 +92,9 @@ def rules(xp: Any, op: Any) -> None:
         step = -1 if reverse else 1
         if exclusive:
             g = xp.shift(g, axis, -step)
-        return xp.cumulative_prod(x, axis, reverse, True) * xp.recurrence(g, xp.shift(x, axis, -step), axis, not reverse)
+        return xp.cumulative_prod(x, axis, reverse, True) * xp.recurrence(
+            g, xp.shift(x, axis, -step), axis, not reverse
+        )
 
     op("cumulative_prod", "x", "axis reverse=False exclusive=False", x=cumulative_prod_x)
 

@@ -41,15 +41,12 @@ def rules(xp: Any, op: Any) -> None:
     )  # fmt: skip
     op("stack", "*xs", "axis", linear="*", xs=lambda g, axis: xp.unstack(g, axis))
 
-    def present(g: Any) -> Any:
-        return next(part for part in g if part is not None)
-
     def unstack_x(g: Any, axis: int) -> Any:
-        zero = xp.zeros_like(present(g))
-        return xp.stack([zero if part is None else part for part in g], axis)
+        nothing = xp.zeros_like(next(part for part in g if part is not None))
+        return xp.stack([nothing if part is None else part for part in g], axis)
 
     def split_x(g: Any, x_shape: Any, sizes: Any, axis: int) -> Any:
-        like = present(g)
+        like = next(part for part in g if part is not None)
 
         def nothing(size: int) -> Any:
             shape = list(x_shape)

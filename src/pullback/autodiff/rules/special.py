@@ -1,4 +1,4 @@
-"""Special functions."""
+"""Special functions. Factors are computed in float32 at least, and rounded to the precision of x."""
 
 from __future__ import annotations
 
@@ -10,23 +10,35 @@ NORMAL_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 
 
 def rules(xp: Any, op: Any) -> None:
-    def unary(name: str, x: Any, **marks: Any) -> None:
-        op(name, "x", elementwise=True, x=x, **marks)
+    wide, narrowed = xp.widened, xp.narrowed
 
-    unary("erf", lambda g, x: g * (TWO_OVER_ROOT_PI * xp.exp(-x * x)))
-    unary("erfc", lambda g, x: g * (-TWO_OVER_ROOT_PI * xp.exp(-x * x)))
-    unary("erfcx", lambda g, x, out: g * (2 * x * out - TWO_OVER_ROOT_PI))
-    unary("ndtr", lambda g, x: g * (NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * x * x)))
-    unary("log_ndtr", lambda g, x, out: g * (NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * x * x - out)))
+    def unary(name: str, x: Any, static: str = "", **marks: Any) -> None:
+        op(name, "x", static, elementwise=True, x=x, **marks)
+
+    def exp_of_square(x: Any, factor: float) -> Any:
+        x = wide(x)
+        return xp.exp(factor * x * x)
+
+    unary("erf", lambda g, x, x_dtype: g * narrowed(TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype))
+    unary("erfc", lambda g, x, x_dtype: g * narrowed(-TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype))
+    unary("erfcx", lambda g, x, x_dtype, out: g * narrowed(2 * wide(x) * wide(out) - TWO_OVER_ROOT_PI, x_dtype))
+    unary("ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype))
+
+    def log_ndtr_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
+        x = wide(x)
+        return g * narrowed(NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * x * x - wide(out)), x_dtype)
+
+    unary("log_ndtr", log_ndtr_x)
 
     unary("gammaln", lambda g, x: g * xp.digamma(x), singular=True)
     unary("digamma", lambda g, x: g * xp.polygamma(x, 1), singular=True)
-    op("polygamma", "x", "n", elementwise=True, singular=True, x=lambda g, x, n: g * xp.polygamma(x, n + 1))
+    unary("polygamma", lambda g, x, n: g * xp.polygamma(x, n + 1), "n", singular=True)
 
     def over_x(value: Any, x: Any) -> Any:
         """value / x, and its limit 1/2 at zero, for a function that begins x/2."""
         at_zero = xp.equal(x, 0)
-        return xp.where(at_zero, 0.5 * xp.ones_like(x), value / xp.where(at_zero, xp.ones_like(x), x))
+        ones = xp.ones_like(x)
+        return xp.where(at_zero, ones / 2, value / xp.where(at_zero, ones, x))
 
     unary("i0", lambda g, x: g * xp.i1(x))
     unary("i1", lambda g, x, out: g * (xp.i0(x) - over_x(out, x)))

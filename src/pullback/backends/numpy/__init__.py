@@ -87,6 +87,10 @@ class NumpyBackend(Backend):
     def is_floating(self, raw: Any) -> bool:
         return raw.dtype.kind in "fc" or dtypes.from_numpy(raw.dtype).kind == "float"
 
+    def scalar_for(self, value: Any, like: Any) -> Any:
+        # bfloat16 is no dtype of NumPy's own, and next to it Python's floats count as float64
+        return np.asarray(value, like.dtype) if type(value) is float and like.dtype.kind == "V" else value
+
     def from_scalar(self, value: Any) -> Any:
         return value if type(value) is _ndarray else np.asarray(value)
 
@@ -123,12 +127,9 @@ _SOLE_BASE = _references(_Holder(np.empty(2)[:1]).array, "base") if _counts_are_
 
 def _owns_memory(raw: Any) -> bool:
     """Whether `raw` has its memory for itself: its own, or the whole interest in a base nobody else holds."""
-    if not raw.flags.writeable:
-        return False
+    flags = raw.flags
     if raw.base is None:
-        return raw.flags.owndata
-    base = raw.base
-    if type(base) is not _ndarray or not base.flags.owndata:
+        return flags.owndata and flags.writeable
+    if not flags.writeable or type(raw.base) is not _ndarray or not raw.base.flags.owndata:
         return False
-    del base
     return _references(raw, "base") == _SOLE_BASE

@@ -30,6 +30,11 @@ def widened(x: Any) -> Any:
     return x.astype(_np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
 
 
+def narrowed(x: Any, dtype: Any) -> Any:
+    """`x` in `dtype`: undoes `widened`."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 def relu(x: Any) -> Any:
     if x.dtype.kind not in "fiu":
         return _converted(relu, x)
@@ -142,7 +147,8 @@ def log_softmax(x: Any, axis: Any) -> Any:
     return out
 
 
-def logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    axis = tuple(range(-x.ndim, 0)) if axis is None else axis
     if x.dtype.char not in "fd":
         return _converted(logsumexp, x, axis, keepdims)
     largest = _np.maximum.reduce(x, axis, keepdims=True, initial=-_np.inf)

@@ -54,7 +54,7 @@ def attention_gradient(
     work = queries.dtype
     g, out = (x.astype(work, copy=False).reshape(*queries.shape[:-1], v.shape[-1]) for x in (g, out))
     lse = lse.astype(work, copy=False).reshape(queries.shape[:-1])
-    bias = None if mask is None else _with_grouped_heads(mask, q.shape[:-3], queries.shape[1:3])
+    bias: Any = None if mask is None else _with_grouped_heads(mask, q.shape[:-3], queries.shape[1:3])
     wants_scores = needs[0] or needs[1] or needs[3]
     dq = _np.zeros_like(queries) if needs[0] else None
     dk = _np.zeros_like(keys) if needs[1] else None
@@ -98,28 +98,21 @@ def attention_gradient(
     return (*gradients, None if dbias is None else _summed_like(dbias, mask, q.shape[:-3]))
 
 
-def chance_mask(x: Any, dropout: float, key: int, offset: int) -> Any:
-    words = _philox_uint32(key, offset, x.size)
-    return (words >= _np.uint32(_threshold(dropout))).reshape(x.shape)
-
-
-def _threshold(dropout: float) -> int:
-    return min(round(dropout * 2**32), 2**32 - 1)
-
-
 def _kept(shape: Any, width: int, block: Any, scores: Any, dropout: float, key: int, offset: int) -> Any:
     """The factors of dropout on a block: 0, or 1 / (1 - dropout). All scores are numbered, hidden ones too."""
-    factors = _np.empty(scores.shape, scores.dtype)
+    factors = _np.zeros(scores.shape, scores.dtype)
+    threshold = round(dropout * 2**32)
+    if threshold >= 2**32:
+        return factors
     some, heads, rows = block
     _, all_heads, group, length, _ = shape
     visible = scores.shape[-1]
-    limit = _np.uint32(_threshold(dropout))
     for i, sample in enumerate(range(some.start, some.stop)):
         for j, head in enumerate(range(heads.start, heads.stop)):
             for m in range(group):
                 first = ((sample * all_heads + head) * group + m) * length + rows.start
                 words = _philox_uint32(key, offset + first * width, (rows.stop - rows.start) * width)
-                factors[i, j, m] = (words >= limit).reshape(-1, width)[:, :visible]
+                factors[i, j, m] = (words >= _np.uint32(threshold)).reshape(-1, width)[:, :visible]
     factors *= 1 / (1 - dropout)
     return factors
 

@@ -83,7 +83,7 @@ def _convolved(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilati
         for n, k, jump, (low, high), step in zip(x.shape[2:], kernel, stride, padding, dilation)
     )
     result = _np.empty((len(x), features, *out), x.dtype)
-    offset = 0 if bias is None else bias.reshape(-1, *(1,) * (len(kernel) + 1))
+    offset: Any = 0 if bias is None else bias.reshape(-1, *(1,) * (len(kernel) + 1))
     if not (x.size and weight.size):
         result[...] = 0 if bias is None else _np.moveaxis(offset, 0, 1)
     elif weight.shape[1] == 1 and groups > 1:

@@ -6,12 +6,64 @@ from typing import Any
 
 import numpy as _np
 from numpy import (  # noqa: F401
-    absolute as abs, add, arccos as acos, arccosh as acosh, arcsin as asin, arcsinh as asinh, arctan as atan,
-    arctan2 as atan2, arctanh as atanh, bitwise_and, bitwise_left_shift, bitwise_invert, bitwise_or,
-    bitwise_right_shift, bitwise_xor, copysign, cos, cosh, divide, equal, exp, greater, greater_equal, hypot, isfinite,
-    isinf, isnan, less, less_equal, log, log1p, log2, log10, logaddexp, logical_and, logical_not, logical_or,
-    logical_xor, maximum, minimum, multiply, negative, nextafter, not_equal, positive, reciprocal, remainder, sign,
-    signbit, sin, sinh, sqrt, square, subtract, tan, tril, triu, where,
+    absolute as abs,
+    add,
+    arccos as acos,
+    arccosh as acosh,
+    arcsin as asin,
+    arcsinh as asinh,
+    arctan as atan,
+    arctan2 as atan2,
+    arctanh as atanh,
+    bitwise_and,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    copysign,
+    cos,
+    cosh,
+    divide,
+    equal,
+    exp,
+    greater,
+    greater_equal,
+    hypot,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    nextafter,
+    not_equal,
+    positive,
+    reciprocal,
+    remainder,
+    sign,
+    signbit,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tril,
+    triu,
+    where,
 )  # fmt: skip
 
 
@@ -31,32 +83,33 @@ def pow(x: Any, y: Any) -> Any:
 
 
 def expm1(x: Any) -> Any:
-    out = _np.expm1(x)
-    if out.dtype.kind == "c":
+    if x.dtype.kind != "c":
+        return _np.expm1(x)
+    with _np.errstate(all="ignore"):
+        out = _np.asarray(_np.expm1(x))
         if not _np.isfinite(x).all():  # NumPy gives NaN for parts that have a limit
-            with _np.errstate(all="ignore"):
-                out = _np.where(_np.isfinite(x), out, _np.exp(x) - 1)
-        out = _np.asarray(out)
-        out.real += 0.0  # no negative zero
+            out = _np.where(_np.isfinite(x), out, _np.exp(x) - 1)
+    out.real += 0.0  # no negative zero
     return out
 
 
 def tanh(x: Any) -> Any:
-    out = _np.tanh(x)
-    if out.dtype.kind == "c":
-        limit = _np.isinf(x.real) & _np.isfinite(x.imag)
-        if limit.any():  # a zero with the sign of the imaginary part there, NumPy's sign goes round with it
-            out = _np.array(out)
-            out.imag = _np.where(limit, _np.copysign(0.0, x.imag), out.imag)
+    if x.dtype.kind != "c":
+        return _np.tanh(x)
+    with _np.errstate(all="ignore"):
+        out = _np.asarray(_np.tanh(x))
+    limit = _np.isinf(x.real) & _np.isfinite(x.imag)
+    if limit.any():  # a zero with the sign of the imaginary part there; NumPy's sign goes round with it
+        out.imag = _np.where(limit, _np.copysign(0.0, x.imag), out.imag)
     return out
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    out = _np.floor_divide(x, y)
-    if out.dtype.kind == "f":
-        infinite = _np.isinf(x) | _np.isinf(y)
-        if infinite.any():  # the quotient has a limit there, NumPy rounds away from it or gives NaN
-            with _np.errstate(all="ignore"):
+    with _np.errstate(invalid="ignore"):
+        out = _np.floor_divide(x, y)
+        if out.dtype.kind == "f":
+            infinite = _np.isinf(x) | _np.isinf(y)
+            if infinite.any():  # the quotient has a limit there; NumPy gives its neighbour or NaN
                 out = _np.where(infinite, _np.floor(_np.divide(x, y)), out)
     return out
 

@@ -74,7 +74,7 @@ def take_along_axis_transposed(value: Any, indices: Any, size: int, axis: int) -
     where = _np.where(where < 0, where + size, where)
     if where.size and (where.min() < 0 or where.max() >= size):
         raise IndexError(f"indices from {indices.min()} to {indices.max()} for an axis of size {size}")
-    starts = _np.arange(0, _np.prod(rows.shape[:-1], dtype=int) * size, size) if size else _np.zeros(0, int)
+    starts = _np.arange(_np.prod(rows.shape[:-1], dtype=int)) * size
     flat = _np.zeros(starts.size * size, value.dtype)
     _np.add.at(flat, (starts.reshape(*rows.shape[:-1], 1) + where).ravel(), rows.ravel())
     return _np.moveaxis(flat.reshape(*rows.shape[:-1], size), -1, axis)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as _np
 
+from ...errors import ShapeError as _ShapeError
+
 _float32 = _np.float32
 
 
@@ -15,11 +17,18 @@ def _is_half(x: Any) -> bool:
 
 
 def matmul(x: Any, y: Any) -> Any:
-    if _is_half(x) and _is_half(y):
-        return matmul(x.astype(_float32), y.astype(_float32)).astype(_np.result_type(x, y))
-    if y.ndim == 2 and x.ndim > 2 and x.flags.c_contiguous and x.size:
-        return _np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])  # one product, not many
-    return _np.matmul(x, y)
+    try:
+        if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size:  # one product, not many
+            return matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
+        if x.dtype.itemsize == 2 and _is_half(x) and _is_half(y):
+            return _np.matmul(x.astype(_float32), y.astype(_float32)).astype(_np.result_type(x, y))
+        return _np.matmul(x, y)
+    except (ValueError, AttributeError) as error:  # a Python number has no axes at all
+        a, b = getattr(x, "shape", ()), getattr(y, "shape", ())
+        raise _ShapeError(
+            f"matmul: shapes {a} and {b} do not fit: the last axis of the first must be as long as the "
+            f"{'last but one' if len(b) > 1 else 'only'} axis of the second, and neither may have no axes at all."
+        ) from error
 
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:

@@ -41,9 +41,8 @@ def _targets(target: Any, ignore_index: int, classes: int) -> tuple[Any, Any]:
     flat = target.reshape(-1)
     counts = flat != ignore_index
     flat = _np.where(counts, flat, flat.dtype.type(0))
-    if flat.size and not (0 <= flat.min() and flat.max() < classes):
-        if _np.any(counts):
-            raise IndexError(f"targets from {flat.min()} to {flat.max()} for {classes} classes.")
+    if flat.size and not (flat.min() >= 0 and flat.max() < classes):
+        raise IndexError(f"targets from {flat.min()} to {flat.max()} for {classes} classes.")
     return counts, flat
 
 
@@ -51,6 +50,7 @@ def _target_weights(counts: Any, flat: Any, weight: Any, dtype: Any) -> Any:
     return counts.astype(dtype) if weight is None else _np.where(counts, weight[flat], 0).astype(dtype)
 
 
+@_np.errstate(invalid="ignore")  # ignored samples may be infinite
 def cross_entropy(
     x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
 ) -> tuple[Any, Any, Any]:
@@ -133,9 +133,8 @@ def soft_cross_entropy(x: Any, target: Any, weight: Any, reduction: str, label_s
 def binary_cross_entropy_with_logits(x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     wide, wanted = _widened(x), _widened(target)
     losses = _log1p_exp_of_minus_size(wide)
-    if pos_weight is None:  # max(x, 0) - x y + log(1 + exp(-|x|))
-        losses += _np.maximum(wide, 0)
-        losses = losses - wide * wanted
+    if pos_weight is None:  # max(x, 0) - x y + log(1 + exp(-|x|)): what cancels comes first
+        losses = losses + (_np.maximum(wide, 0) - wide * wanted)
     else:  # (1 - y) x + (1 + (p - 1) y) (log(1 + exp(-|x|)) + max(-x, 0))
         losses -= _np.minimum(wide, 0)
         losses = losses * (1 + (_widened(pos_weight) - 1) * wanted) + (1 - wanted) * wide

@@ -46,7 +46,7 @@ def _finish(out: Any, x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _by_rows(x: Any, axis: Any, parameters: tuple[Any, ...], normalise: Any) -> Any:
-    """Call `normalise(rows, out, start, stop, *row_parameters)` on blocks of rows, or give None if it cannot be done."""
+    """Call `normalise(rows, out, start, stop, *row_parameters)` on blocks of rows; None if that is impossible."""
     if not _is_trailing(axis) or x.size == 0:
         return None
     flat = [None if p is None else _row_parameter(p, x, axis) for p in parameters]
@@ -145,7 +145,9 @@ def batch_norm(x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
 
 def multiply_add(x: Any, scale: Any, shift: Any) -> Any:
     out = _np.asarray(x * scale)
-    if out.dtype == _np.result_type(out.dtype, shift.dtype) and out.shape == _np.broadcast_shapes(out.shape, shift.shape):
+    if out.dtype == _np.result_type(out.dtype, shift.dtype) and out.shape == _np.broadcast_shapes(
+        out.shape, shift.shape
+    ):
         out += shift
         return out
     return out + shift
@@ -162,7 +164,7 @@ def dropout(x: Any, p: float, key: int, offset: int) -> Any:
     return _np.where(kept, x * scale, x.dtype.type(0)), kept
 
 
-def embedding(indices: Any, weight: Any, padding_index: Any) -> Any:
-    if indices.size and not (0 <= indices.min() and indices.max() < len(weight)):
+def embedding(indices: Any, weight: Any) -> Any:
+    if indices.size and not (indices.min() >= 0 and indices.max() < len(weight)):
         raise IndexError(f"indices from {indices.min()} to {indices.max()} for a table of {len(weight)} rows.")
     return weight[indices]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools as _itertools
 import math as _math
+from functools import lru_cache as _lru_cache
 from typing import Any
 
 import numpy as _np
@@ -20,22 +21,15 @@ def max_pool(x: Any, axes: Any) -> tuple[Any, Any]:
     """The largest element of every window, and where it is: the first one of equal elements."""
     size = tuple(axis.size for axis in axes)
     out = tuple(axis.out for axis in axes)
+    taps, first, begin, offsets = _plan(axes)
     planes = x.reshape(-1, *size)
     best = _np.full((len(planes), *out), _lowest(x.dtype), x.dtype)
-    taps = _taps(axes)
-    kernel = [_windows.positions(axis).shape[1] for axis in axes]
-    kind = _np.min_scalar_type(_math.prod(kernel))
-    first = _outer_sum([_first_tap(axis) * step for axis, step in zip(axes, _row_major(kernel))]).astype(kind)
-    winner = _np.empty(best.shape, kind)
+    winner = _np.empty(best.shape, first.dtype)
     winner[...] = first
     together = max(1, _CACHED_BYTES // max(1, _math.prod(size) * x.itemsize))
     for start in range(0, len(planes), together):
         some = slice(start, start + together)
         _largest(planes[some], taps, best[some], winner[some])
-    starts = [_windows.first_positions(axis) for axis in axes]
-    begin = _outer_sum([s * step for s, step in zip(starts, _row_major(size))])
-    moves = [_np.arange(k) * getattr(axis, "dilation", 1) for axis, k in zip(axes, kernel)]
-    offsets = _outer_sum([m * step for m, step in zip(moves, _row_major(size))]).reshape(-1)
     indices = offsets.take(winner)
     indices += begin
     shape = (*x.shape[:2], *out)
@@ -60,14 +54,24 @@ def _largest(planes: Any, taps: Any, best: Any, winner: Any) -> None:
             _np.maximum(who, bad, out=who, where=_np.isnan(best[results]))
 
 
-def _taps(axes: Any) -> list[tuple[int, tuple[Any, ...], tuple[Any, ...]]]:
-    """The taps of an n-dimensional window: number, results, and what is read along each axis."""
+@_lru_cache(256)
+def _plan(axes: Any) -> tuple[Any, Any, Any, Any]:
+    """What depends on the windows alone.
+
+    The taps (number, results, what is read along each axis); each window's first tap that is not in the padding; where
+    in the plane each window begins, in the padding or not; and where each tap is from there.
+    """
     kernel = [_windows.positions(axis).shape[1] for axis in axes]
-    found = []
+    numbers, steps = _row_major(kernel), _row_major([axis.size for axis in axes])
+    taps = []
     for parts in _itertools.product(*(_windows.selections(axis) for axis in axes)):
-        number = sum(part[0] * step for part, step in zip(parts, _row_major(kernel)))
-        found.append((number, (slice(None), *(part[1] for part in parts)), tuple(part[2] for part in parts)))
-    return found
+        number = sum(part[0] * step for part, step in zip(parts, numbers))
+        taps.append((number, (slice(None), *(part[1] for part in parts)), tuple(part[2] for part in parts)))
+    first = _outer_sum([_first_tap(axis) * step for axis, step in zip(axes, numbers)])
+    begin = _outer_sum([_windows.first_positions(axis) * step for axis, step in zip(axes, steps)])
+    moves: list[Any] = [_np.arange(k) * getattr(axis, "dilation", 1) for axis, k in zip(axes, kernel)]
+    offsets = _outer_sum([move * step for move, step in zip(moves, steps)]).reshape(-1)
+    return taps, first.astype(_np.min_scalar_type(_math.prod(kernel))), begin, offsets
 
 
 def _read(planes: Any, reads: Any) -> Any:
@@ -127,33 +131,62 @@ def resample(x: Any, axes: Any, transposed: bool) -> Any:
     dtype = x.dtype
     half = dtype.itemsize == 2 and dtype.kind not in "iu"
     values = x.astype(_np.float32) if half else x
-    for number, axis in enumerate(axes):
-        values = _resampled(values, number - len(axes), axis, transposed)
+    if _is_small(axes) and x.dtype.kind in "fc":
+        result = _product(_all_at_once, values, axes, transposed)
+        if result is not None:
+            return result.astype(dtype, copy=False)
+    # the last axis is the slowest one: it comes when the array is smallest
+    growing = _math.prod(a.out for a in axes) > _math.prod(a.size for a in axes)
+    for position in range(-1, -1 - len(axes), -1) if growing != transposed else range(-len(axes), 0):
+        values = _resampled(values, position, axes[position], transposed)
     return values.astype(dtype, copy=False)
+
+
+def _is_small(axes: Any) -> bool:
+    """Whether the matrix of the whole map costs no more than the maps of the axes one after the other."""
+    whole = _math.prod(a.size * a.out for a in axes)
+    return len(axes) > 1 and whole <= 2 * _math.prod(a.size for a in axes) and whole <= 1 << 16
+
+
+def _all_at_once(x: Any, axes: Any, transposed: bool) -> Any:
+    dense = _np.ones((1, 1))
+    for axis in axes:
+        dense = _np.kron(dense, _windows.matrix(axis, transposed))
+    flat = x.reshape(-1, len(dense))
+    return (flat @ dense.astype(x.dtype)).reshape(*x.shape[:2], *(a.size if transposed else a.out for a in axes))
 
 
 def _resampled(x: Any, position: int, axis: Any, transposed: bool) -> Any:
     """The map along one axis."""
     taps = _windows.table(axis, transposed)[0].shape[1]
     if taps > 1 and x.shape[position] <= 64 * taps and x.dtype.kind in "fc":
-        dense = _windows.matrix(axis, transposed).astype(x.dtype)
-        if position == -1:
-            result = _np.matmul(x.reshape(-1, x.shape[-1]), dense).reshape(*x.shape[:-1], dense.shape[1])
-        else:
-            after = x.shape[position + 1 :]
-            flat = x.reshape(*x.shape[: position + 1], _math.prod(after))
-            result = _np.matmul(dense.T, flat)
-            result = result.reshape(*result.shape[:-1], *after)
-        if _np.isfinite(result.sum()):
-            return result  # else an infinity or NaN has spread through products with zero
+        result = _product(_by_matrix, x, position, axis, transposed)
+        if result is not None:
+            return result
     return _tap_by_tap(x, position, axis, transposed)
+
+
+def _product(function: Any, *arguments: Any) -> Any:
+    """A matrix product's result; None if an infinity or NaN may have spread through products with zero."""
+    with _np.errstate(all="ignore"):
+        result = function(*arguments)
+        return result if _np.isfinite(result.sum()) else None
+
+
+def _by_matrix(x: Any, position: int, axis: Any, transposed: bool) -> Any:
+    dense = _windows.matrix(axis, transposed).astype(x.dtype)
+    if position == -1:
+        return _np.matmul(x.reshape(-1, x.shape[-1]), dense).reshape(*x.shape[:-1], dense.shape[1])
+    after = x.shape[position + 1 :]
+    result = _np.matmul(dense.T, x.reshape(*x.shape[: position + 1], _math.prod(after)))
+    return result.reshape(*result.shape[:-1], *after)
 
 
 def _tap_by_tap(x: Any, position: int, axis: Any, transposed: bool) -> Any:
     index, weight = _windows.table(axis, transposed)
     shape = list(x.shape)
     shape[position] = len(index)
-    out = _np.zeros(shape, x.dtype)
+    out: Any = _np.zeros(shape, x.dtype)
     after = (slice(None),) * (-1 - position)
     for tap, results, reads in _windows.selections(axis, transposed):
         factor = weight[results, tap]

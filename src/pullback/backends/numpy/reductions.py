@@ -16,6 +16,20 @@ _and_reduce = _np.logical_and.reduce
 _SUMS_ITSELF = frozenset("fdFD")  # dtypes whose mean is the sum in that dtype, divided
 
 
+def _in_float32(kernel: Any) -> Any:
+    """A kernel that computes in float32 what NumPy does not add up precisely: bfloat16, a dtype not its own."""
+
+    def wide(x: Any, *static: Any, **named: Any) -> Any:
+        if x.dtype.kind == "V":
+            return kernel(x.astype(_np.float32), *static, **named).astype(x.dtype)
+        return kernel(x, *static, **named)
+
+    wide.__name__ = kernel.__name__
+    wide.__doc__ = kernel.__doc__
+    return wide
+
+
+@_in_float32
 def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _add_reduce(x, axis, None, None, keepdims)
 
@@ -24,6 +38,7 @@ def _count(x: Any, axis: Any) -> int:
     return x.size if axis is None else _math.prod([x.shape[a] for a in axis])
 
 
+@_in_float32
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     count = _count(x, axis)
     if not count:
@@ -34,15 +49,16 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _np.mean(x, axis=axis, keepdims=keepdims)
 
 
+@_in_float32
 def var(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
-    count = _count(x, axis)
-    if count > correction:
+    if _count(x, axis) > correction:
         return _np.var(x, axis=axis, ddof=correction, keepdims=keepdims)
     with _np.errstate(all="ignore"):
         deviation = _np.abs(x - mean(x, axis, True))
         return _np.true_divide(sum(deviation * deviation, axis, keepdims), 0)
 
 
+@_in_float32
 def std(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
     return _np.sqrt(var(x, axis, correction, keepdims))
 
@@ -55,6 +71,7 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _minimum_reduce(x, axis, None, None, keepdims)
 
 
+@_in_float32
 def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _multiply_reduce(x, axis, None, None, keepdims)
 

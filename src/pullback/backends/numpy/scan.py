@@ -70,7 +70,8 @@ def ssm_scan_gradient(
     if needs[2]:
         first = in_order[0] * factors[0] if len(cotangents) else _np.zeros(cotangents.shape[1:], cotangents.dtype)
         grad_h0 = _sum_to(first, h0_shape)
-    return _np.moveaxis(cotangents, 0, axis) if needs[0] else None, grad_a, grad_h0
+    grad_x = _np.moveaxis(cotangents, 0, axis) if needs[0] else None
+    return tuple(None if grad is None else grad.astype(g.dtype, copy=False) for grad in (grad_x, grad_a, grad_h0))
 
 
 def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:

@@ -13,7 +13,7 @@ def sort(x: Any, axis: Any, descending: bool = False, stable: bool = True) -> An
 
 
 def argsort(x: Any, axis: Any, descending: bool = False, stable: bool = True) -> Any:
-    kind = "stable" if stable else None
+    kind: Any = "stable" if stable else None
     if not descending:
         return _np.argsort(x, axis[0], kind=kind)
     backwards = _np.argsort(_np.flip(x, axis), axis[0], kind=kind)  # keeps the order of equal elements

@@ -11,8 +11,8 @@ _TANH_CUBIC = 0.044715
 
 def widened(xp: Any, x: Any) -> Any:
     """`x`, in float32 if its own precision is only half."""
-    from .. import of
     from ...dtypes import float32
+    from .. import of
 
     raw = getattr(x, "_data", x)
     backend: Any = of(raw)
@@ -73,7 +73,8 @@ def log_softmax(xp: Any, x: Any, axis: Any) -> Any:
     return xp.narrowed(shifted - xp.log(xp.sum(xp.exp(shifted), axis, True)), x.dtype)
 
 
-def logsumexp(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+def logsumexp(xp: Any, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    axis = tuple(range(-len(x.shape), 0)) if axis is None else axis
     wide = xp.widened(x)
     if _size(x):
         shift = xp.max(wide, axis, True)

@@ -12,9 +12,7 @@ _ALL = slice(None)
 def convolution(xp: Any, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     kernel = tuple(weight.shape[2:])
     padded = _padded(xp, x, padding)
-    out = [
-        (n - step * (k - 1) - 1) // jump + 1 for n, k, jump, step in zip(padded.shape[2:], kernel, stride, dilation)
-    ]
+    out = [(n - step * (k - 1) - 1) // jump + 1 for n, k, jump, step in zip(padded.shape[2:], kernel, stride, dilation)]
     features = weight.shape[0]
     total: Any = None
     for number, place in _places(kernel, stride, dilation, out):

@@ -8,7 +8,7 @@ from typing import Any
 def lower_triangle(xp: Any, x: Any, below: int) -> Any:
     """`x` with zeros above the diagonal (below=0), or on it too (below=1)."""
     rows, columns = x.shape[-2:]
-    real = xp.real(x).dtype if "complex" in str(x.dtype) else x.dtype
+    real = xp.real(x).dtype if xp.is_complex(x) else x.dtype
     i = xp.reshape(xp.arange(0, rows, 1, real, x), (rows, 1))
     j = xp.arange(0, columns, 1, real, x)
     return xp.where(xp.greater_equal(i, j + below), x, xp.zeros_like(x))
@@ -33,3 +33,7 @@ def cofactor_product(xp: Any, g: Any, x: Any) -> Any:
     inside = xp.sum(g * inverse, (-2, -1), True) * inverse
     inside = inside - xp.matmul(inverse, xp.matmul(xp.matrix_transpose(g), inverse))
     return xp.expand_dims(xp.det(x), (-2, -1)) * inside
+
+
+def adjoint(xp: Any, x: Any) -> Any:
+    return xp.conjugate(xp.matrix_transpose(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -24,3 +25,13 @@ def einsum(xp: Any, xs: Any, subscripts: str) -> Any:
         spread = xp.reshape(spread, tuple(sizes.get(label, 1) for label in every))
         product = spread if product is None else product * spread
     return xp.sum(product, tuple(range(-len(summed), 0)), False) if summed else product
+
+
+def rows(xp: Any, x: Any) -> Any:
+    """Stacked rows as one matrix, so that a sum over the stack is part of one product."""
+    return xp.reshape(x, (-1, x.shape[-1])) if len(x.shape) > 2 and math.prod(x.shape) else x
+
+
+def conjugate(xp: Any, x: Any) -> Any:
+    """`conj`, which costs nothing for real numbers."""
+    return xp.conj(x) if xp.is_complex(x) else x

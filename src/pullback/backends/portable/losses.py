@@ -100,8 +100,8 @@ def soft_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: str
 
 def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     wide, wanted = xp.widened(x), xp.widened(target)
-    if pos_weight is None:
-        losses = xp.softplus(wide, 1.0) - wide * wanted
+    if pos_weight is None:  # what cancels comes first
+        losses = (xp.relu(wide) - wide * wanted) + xp.softplus(-xp.abs(wide), 1.0)
     else:
         losses = (1 - wanted) * wide + (1 + (xp.widened(pos_weight) - 1) * wanted) * xp.softplus(-wide, 1.0)
     if weight is not None:

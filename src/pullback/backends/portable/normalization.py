@@ -51,10 +51,10 @@ def dropout(xp: Any, x: Any, p: float, key: int, offset: int) -> Any:
 
 def dropout_mask(xp: Any, x: Any, p: float, key: int, offset: int) -> Any:
     """Which elements are kept: made by the NumPy kernel, so that it is the same on every device."""
-    from .. import NUMPY, of
-    from ...dtypes import bool_
-
     import numpy as np
+
+    from ...dtypes import bool_
+    from .. import NUMPY, of
 
     raw = getattr(x, "_data", x)
     kept = NUMPY.xp.dropout(np.zeros(x.shape, np.float32), p, key, offset)[1]
@@ -62,6 +62,6 @@ def dropout_mask(xp: Any, x: Any, p: float, key: int, offset: int) -> Any:
     return backend.asarray(kept, bool_, backend.device_of(raw), None)
 
 
-def embedding(xp: Any, indices: Any, weight: Any, padding_index: Any) -> Any:
+def embedding(xp: Any, indices: Any, weight: Any) -> Any:
     rows = xp.take(weight, xp.reshape(indices, (-1,)), -2)
     return xp.reshape(rows, (*indices.shape, weight.shape[-1]))

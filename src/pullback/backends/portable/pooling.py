@@ -27,7 +27,7 @@ def max_pool_indices(xp: Any, x: Any, axes: Any) -> Any:
         reads.append(_np.where(index == _windows.OUTSIDE, _windows.first_read(index)[:, None], index))
     best, where = None, None
     for parts in _itertools.product(*(index.T for index in reads)):
-        place = _np.zeros(1, _np.int64)
+        place: Any = _np.zeros(1, _np.int64)
         for part, step in zip(parts, steps):
             place = place[..., None] + part * step
         place = xp.broadcast_to(_constant(place[0], dtypes.int64, x), (*x.shape[:2], *place.shape[1:]))

@@ -120,7 +120,7 @@ def gammaln(xp: Any, x: Any) -> Any:
     s = xp.where(below_one, y, y - 1)  # near zero y itself is exact where 1 + y is not
     s = xp.where(s < 2, s, 0.0)
     low = s * (s - 1) * _ratio(s, table.GAMMALN_ONE_TO_THREE_NUMERATOR, table.GAMMALN_ONE_TO_THREE_DENOMINATOR)
-    low -= xp.log(xp.where(below_one, y, 1.0))
+    low = (0.0 - xp.log(xp.where(below_one, y, 1.0))) + low
     s = xp.where(y < 8, y - 3, 0.0)
     middle = _ratio(s, table.GAMMALN_THREE_TO_EIGHT_NUMERATOR, table.GAMMALN_THREE_TO_EIGHT_DENOMINATOR)
     large = xp.where(y < 8, 8.0, y)

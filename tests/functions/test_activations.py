@@ -1,0 +1,129 @@
+"""Activation functions: values, extremes, dtypes, errors, and the portable kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.special
+
+import pullback as pb
+from pullback.backends import NUMPY
+
+from .portable_namespace import PORTABLE
+
+EXTREMES = np.array([-np.inf, -1e30, -1000.0, -40.0, -1.0, -0.0, 0.0, 1e-30, 1.0, 40.0, 1000.0, 1e30, np.inf])
+CALLS = {
+    "relu": (),
+    "leaky_relu": (0.1,),
+    "elu": (0.7,),
+    "gelu": ("none",),
+    "sigmoid": (),
+    "log_sigmoid": (),
+    "silu": (),
+    "softplus": (2.0,),
+}
+
+
+def gradient(function, x: np.ndarray) -> np.ndarray:
+    variable = pb.tensor(x, requires_grad=True)
+    out = function(variable)
+    with pb.guard("off"):
+        return pb.backward(out, gradient=np.ones(out.shape, x.dtype))[variable]._data
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (pb.sigmoid, scipy.special.expit),
+        (pb.expit, scipy.special.expit),
+        (pb.log_sigmoid, scipy.special.log_expit),
+        (pb.softplus, lambda x: -scipy.special.log_expit(-x)),
+        (pb.relu, lambda x: np.maximum(x, 0)),
+    ],
+)
+def test_values_at_extremes(function, expected) -> None:
+    with np.errstate(all="raise", under="ignore"):
+        out = function(pb.asarray(EXTREMES))._data
+    np.testing.assert_allclose(out, expected(EXTREMES), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_finite_inputs_give_finite_values_and_gradients(name: str, dtype) -> None:
+    x = np.array([-1e4, -500.0, -100.0, -30.0, -1.0, 0.0, 1.0, 30.0, 100.0, 500.0, 1e4], dtype)
+    function = lambda t: getattr(pb, name)(t, *CALLS[name])
+    assert np.isfinite(function(pb.asarray(x))._data).all()
+    slopes = gradient(function, x)
+    assert slopes.dtype == dtype
+    assert np.isfinite(slopes).all()
+
+
+def test_gelu_keeps_its_digits_far_out() -> None:
+    x = np.array([-35.0, -20.0, -8.0, -1.0, 3.0])
+    np.testing.assert_allclose(pb.gelu(x)._data, x * scipy.special.ndtr(x), rtol=1e-12)
+    with pytest.raises(ValueError, match="approximate must be"):
+        pb.gelu(x, approximate="erf")
+
+
+def test_relu_has_gradient_0_at_0() -> None:
+    np.testing.assert_array_equal(gradient(pb.relu, np.array([-1.0, -0.0, 0.0, 1.0])), [0, 0, 0, 1])
+
+
+def test_masked_rows_of_logsumexp() -> None:
+    x = np.array([[-np.inf, -np.inf], [0.0, -np.inf], [1000.0, 1000.0], [-np.inf, np.inf]])
+    np.testing.assert_array_equal(pb.logsumexp(x, 1)._data, scipy.special.logsumexp(x, 1))
+    slopes = gradient(lambda t: pb.logsumexp(t, 1), x[:3])
+    np.testing.assert_allclose(slopes, [[0, 0], [1, 0], [0.5, 0.5]], rtol=1e-12)
+    assert pb.logsumexp(np.zeros((2, 0)), 1)._data.tolist() == [-np.inf, -np.inf]
+    assert pb.logsumexp(np.zeros((0, 3)), 1).shape == (0,)
+
+
+def test_softmax_is_stable_and_handles_empty_axes() -> None:
+    x = np.array([[1e300, -1e300, 1e300], [-np.inf, 0.0, 0.0]])
+    np.testing.assert_array_equal(pb.softmax(x)._data, [[0.5, 0, 0.5], [0, 0.5, 0.5]])
+    np.testing.assert_array_equal(pb.log_softmax(np.array([0.0, -1e300]))._data, [0, -1e300])
+    assert pb.softmax(np.zeros((2, 0))).shape == (2, 0)
+    assert gradient(pb.softmax, np.zeros((2, 0))).shape == (2, 0)
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16])
+def test_half_precision_sums_in_single_precision(dtype) -> None:
+    x = pb.asarray(np.zeros(20000), dtype=dtype).set_requires_grad(True)
+    out = pb.logsumexp(x)
+    assert out.dtype == dtype
+    assert abs(float(out._data) - np.log(20000)) < 0.05
+    p = pb.softmax(x)
+    assert p.dtype == dtype
+    assert p._data[0] == np.asarray(1 / 20000).astype(p._data.dtype)
+    for name in CALLS:
+        y = getattr(pb, name)(pb.asarray([-2.0, 3.0], dtype=dtype), *CALLS[name])
+        exact = getattr(pb, name)(np.array([-2.0, 3.0]), *CALLS[name])._data
+        assert y.dtype == dtype
+        np.testing.assert_allclose(y._data.astype(np.float64), exact, rtol=1e-2)
+
+
+def test_errors_say_what_was_given() -> None:
+    with pytest.raises(pb.ShapeError, match=r"axis 2 is out of range for an array of shape \(2, 3\)"):
+        pb.softmax(np.zeros((2, 3)), axis=2)
+    with pytest.raises(pb.ShapeError, match="twice"):
+        pb.logsumexp(np.zeros((2, 3)), axis=(0, -2))
+    with pytest.raises(pb.DtypeError, match="complex128"):
+        pb.softmax(np.zeros(3, complex))
+    with pytest.raises(pb.DtypeError, match="complex128"):
+        pb.sigmoid(np.zeros(3, complex))
+    with pytest.raises(ValueError, match="beta must be positive"):
+        pb.softplus(np.zeros(3), beta=0.0)
+
+
+def test_integers_become_float64() -> None:
+    assert pb.sigmoid(np.array([0, 1])).dtype == pb.float64
+    assert pb.relu(np.array([-2, 3]))._data.tolist() == [0, 3]
+    assert pb.softmax(np.array([0, 0], np.uint8))._data.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", [*CALLS, "softmax", "log_softmax", "logsumexp"])
+def test_portable_kernel_agrees(name: str) -> None:
+    static = CALLS.get(name, ((-2,),) if "softmax" in name else ((-2,), True))
+    for x in (np.random.default_rng(0).normal(size=(2, 3, 4)) * 10, np.array([[-800.0, 0.0], [700.0, 1e-9]])):
+        expected = getattr(NUMPY.xp, name)(x, *static)
+        np.testing.assert_allclose(getattr(PORTABLE, name)(x, *static), expected, rtol=1e-13, atol=1e-300)

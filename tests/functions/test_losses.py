@@ -1,0 +1,166 @@
+"""Losses: extremes, what is ignored, dtypes, errors, and the portable kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import pullback as pb
+from pullback.backends import NUMPY
+
+from .portable_namespace import PORTABLE
+
+LOGITS = np.random.default_rng(0).normal(size=(6, 5))
+CLASSES = np.array([0, 4, -100, 2, 2, -100])
+
+
+def value_and_gradient(function, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    variable = pb.tensor(x, requires_grad=True)
+    loss = function(variable)
+    return loss._data, pb.backward(loss, gradient=np.ones(loss.shape, x.dtype))[variable]._data
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_all_ignored_is_zero_with_zero_gradient(reduction: str, label_smoothing: float) -> None:
+    ignored = np.full(6, -100)
+    loss, gradient = value_and_gradient(
+        lambda x: pb.cross_entropy(x, ignored, reduction=reduction, label_smoothing=label_smoothing), LOGITS
+    )
+    assert loss == 0
+    assert not gradient.any()
+
+
+def test_ignored_samples_may_be_infinite() -> None:
+    x = LOGITS.copy()
+    x[2] = np.inf
+    x[5] = np.nan
+    loss, gradient = value_and_gradient(lambda t: pb.cross_entropy(t, CLASSES), x)
+    kept = CLASSES >= 0
+    expected = torch.nn.functional.cross_entropy(torch.tensor(LOGITS[kept]), torch.tensor(CLASSES[kept]))
+    assert loss == pytest.approx(expected.item(), rel=1e-12)
+    assert not gradient[~kept].any()
+
+
+def test_huge_logits() -> None:
+    x = np.array([[1e4, 0.0, -1e4], [-1e4, 0.0, 1e4]])
+    loss, gradient = value_and_gradient(lambda t: pb.cross_entropy(t, np.array([0, 0]), reduction="none"), x)
+    np.testing.assert_array_equal(loss, [0, 2e4])
+    np.testing.assert_array_equal(gradient, [[0, 0, 0], [-1, 0, 1]])
+    x = np.array([[0.0, -np.inf, 0.0]])
+    loss, gradient = value_and_gradient(lambda t: pb.cross_entropy(t, np.array([2])), x)
+    assert loss == pytest.approx(np.log(2))
+    np.testing.assert_array_equal(gradient, [[0.5, 0, -0.5]])
+
+
+@pytest.mark.parametrize("shape", [(700, 300), (3, 50, 4000), (2, 7, 3, 5)])
+def test_many_logits_are_looked_at_in_blocks(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=shape).astype(np.float32)
+    target = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+    loss, gradient = value_and_gradient(lambda t: pb.cross_entropy(t, target), x)
+    theirs = torch.tensor(x, requires_grad=True)
+    expected = torch.nn.functional.cross_entropy(theirs, torch.tensor(target))
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    np.testing.assert_allclose(gradient, theirs.grad.numpy(), atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16])
+def test_half_precision_is_added_up_in_single_precision(dtype) -> None:
+    n = 30000
+    x = pb.asarray(np.zeros((n, 2)), dtype=dtype).set_requires_grad(True)
+    loss = pb.cross_entropy(x, np.zeros(n, int), reduction="mean")
+    assert loss.dtype == dtype
+    assert abs(float(loss._data) - np.log(2)) < 0.01
+    assert pb.mse_loss(x, pb.asarray(np.ones((n, 2)), dtype=dtype))._data == 1
+    assert pb.backward(pb.mse_loss(x, pb.asarray(np.ones((n, 2)), dtype=dtype)))[x].dtype == dtype
+
+
+def test_binary_cross_entropy_at_extremes() -> None:
+    x = np.array([-1e5, -50.0, 0.0, 50.0, 1e5])
+    for y in (0.0, 0.25, 1.0):
+        loss, gradient = value_and_gradient(
+            lambda t, y=y: pb.binary_cross_entropy_with_logits(t, np.full(5, y), reduction="none"), x
+        )
+        np.testing.assert_allclose(loss, np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x))), rtol=1e-15)
+        assert np.isfinite(gradient).all()
+    assert pb.binary_cross_entropy_with_logits(x, np.array([0, 1, 0, 1, 1])).dtype == pb.float64
+
+
+def test_kinks() -> None:
+    _, gradient = value_and_gradient(lambda t: pb.l1_loss(t, np.zeros(3), "sum"), np.array([-1.0, 0.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [-1, 0, 1])
+    loss, gradient = value_and_gradient(
+        lambda t: pb.huber(t, np.zeros(4), "none", 2.0), np.array([-5.0, -2.0, 0.0, 2.0])
+    )
+    np.testing.assert_array_equal(loss, [8, 2, 0, 2])
+    np.testing.assert_array_equal(gradient, [-2, -2, 0, 2])
+
+
+def test_errors_say_what_was_given() -> None:
+    with pytest.raises(pb.ShapeError, match=r"x has shape \(3, 1\), target \(3,\)"):
+        pb.mse_loss(np.zeros((3, 1)), np.zeros(3))
+    with pytest.raises(ValueError, match="reduction must be"):
+        pb.l1_loss(np.zeros(3), np.zeros(3), reduction="avg")
+    with pytest.raises(ValueError, match="delta must be positive"):
+        pb.huber_loss(np.zeros(3), np.zeros(3), delta=0)
+    with pytest.raises(IndexError, match="from 0 to 5 for 5 classes"):
+        pb.cross_entropy(LOGITS, np.array([0, 1, 2, 3, 4, 5]))
+    with pytest.raises(pb.ShapeError, match=r"target has shape \(5,\), expected \(6,\)"):
+        pb.cross_entropy(LOGITS, np.zeros(5, int))
+    with pytest.raises(pb.ShapeError, match="probabilities have shape"):
+        pb.cross_entropy(LOGITS, np.zeros(6))
+    with pytest.raises(pb.DtypeError, match="int64"):
+        pb.cross_entropy(np.zeros((2, 2), int), np.zeros(2, int))
+    with pytest.raises(pb.ShapeError, match="weight has shape"):
+        pb.cross_entropy(LOGITS, CLASSES, np.ones(4))
+    with pytest.raises(ValueError, match="label_smoothing"):
+        pb.cross_entropy(LOGITS, CLASSES, label_smoothing=2)
+    with pytest.raises(pb.ShapeError, match="pos_weight"):
+        pb.binary_cross_entropy_with_logits(LOGITS, LOGITS, pos_weight=np.ones(4))
+    with pytest.raises(pb.GradientError, match="weight"):
+        pb.cross_entropy(LOGITS, CLASSES, pb.tensor(np.ones(5), requires_grad=True))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weight", [None, np.arange(1.0, 6)])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("positions", [(), (2, 3)])
+def test_portable_cross_entropy_agrees(reduction: str, weight, label_smoothing: float, positions: tuple) -> None:
+    rng = np.random.default_rng(2)
+    x, target = rng.normal(size=(4, 5, *positions)), rng.integers(0, 5, (4, *positions))
+    target[0] = 9
+    static = 9, reduction, label_smoothing
+    expected = NUMPY.xp.cross_entropy(x, target, weight, *static)
+    found = PORTABLE.cross_entropy(x, target, weight, *static)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-13)
+    np.testing.assert_allclose(found[2], expected[2], rtol=1e-13)
+    g = rng.normal(size=expected[0].shape)
+    gradients = [xp.cross_entropy_gradient(g, x, target, weight, *expected[1:], *static) for xp in (NUMPY.xp, PORTABLE)]
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-12, atol=1e-15)
+    soft = rng.dirichlet(np.ones(5), (4, *positions))
+    soft = np.moveaxis(soft, -1, 1)
+    pair = [xp.soft_cross_entropy(x, soft, weight, reduction, label_smoothing) for xp in (NUMPY.xp, PORTABLE)]
+    np.testing.assert_allclose(pair[1], pair[0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_other_portable_kernels_agree(reduction: str) -> None:
+    rng = np.random.default_rng(3)
+    x, y, weight, pos_weight = (
+        rng.normal(size=(4, 3)),
+        rng.uniform(size=(4, 3)),
+        rng.uniform(size=3),
+        rng.uniform(size=(4, 1)),
+    )
+    for name, arguments in {
+        "mse_loss": (x, y, reduction),
+        "l1_loss": (x, y, reduction),
+        "huber_loss": (x, y, reduction, 0.5),
+        "binary_cross_entropy_with_logits": (x, y, weight, pos_weight, reduction),
+    }.items():
+        np.testing.assert_allclose(
+            getattr(PORTABLE, name)(*arguments), getattr(NUMPY.xp, name)(*arguments), rtol=1e-13, err_msg=name
+        )

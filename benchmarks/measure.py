@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,7 @@ class Measurement:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Effort:
+class Effort(NamedTuple):
     """How long to measure."""
 
     rounds: int  # turns that each system gets; the best one counts
@@ -36,7 +35,8 @@ class Effort:
         return self.seconds == 0
 
 
-THOROUGH = Effort(rounds=20, seconds=0.05)
+# Many short turns: on a busy machine some of them go through without an interruption.
+THOROUGH = Effort(rounds=50, seconds=0.01)
 QUICK = Effort(rounds=1, seconds=0.0)
 
 # After a matrix product, BLAS threads spin for a while before they sleep. Whoever comes next must not pay for that.

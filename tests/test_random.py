@@ -285,3 +285,26 @@ def test_errors_say_what_was_given_and_leave_the_state(call, error, text):
     with pytest.raises(error, match=text):
         call(generator)
     assert generator.state == {"key": 0, "offset": 12}
+
+
+@pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g, **options: g.uniform((7,), **options),
+        lambda g, **options: g.normal((3, 5), mean=1.0, std=2.0, dtype="float64", **options),
+        lambda g, **options: g.exponential((7,), dtype="float64", **options),
+        lambda g, **options: g.integers(-5, 100, (9,), **options),
+        lambda g, **options: g.bernoulli(0.4, (20,), **options),
+        lambda g, **options: g.permutation(11, **options),
+    ],
+    ids=["uniform", "normal", "exponential", "integers", "bernoulli", "permutation"],
+)
+def test_every_device_has_the_same_numbers(draw, device):
+    pytest.importorskip(device.partition(":")[0])
+    here, there = draw(pb.random.Generator(5)), draw(pb.random.Generator(5), device=device)
+    assert there.device.startswith(device)
+    assert there.dtype == here.dtype
+    assert there.tolist() == here.tolist()
+    with pb.device(device):
+        assert draw(pb.random.Generator(5)).device == there.device

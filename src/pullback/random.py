@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any, Iterator, TypedDict
+from typing import Any, Callable, Iterator, TypedDict
 
 import numpy as np
 
@@ -407,12 +407,12 @@ def _on_default(name: str) -> Any:
     return function
 
 
-next_key = _on_default("next_key")
-split = _on_default("split")
-uniform = _on_default("uniform")
-normal = _on_default("normal")
-exponential = _on_default("exponential")
-bernoulli = _on_default("bernoulli")
-integers = _on_default("integers")
-permutation = _on_default("permutation")
-choice = _on_default("choice")
+next_key: Callable[[int], tuple[int, int]] = _on_default("next_key")
+split: Callable[..., list[Generator]] = _on_default("split")
+uniform: Callable[..., Tensor] = _on_default("uniform")
+normal: Callable[..., Tensor] = _on_default("normal")
+exponential: Callable[..., Tensor] = _on_default("exponential")
+bernoulli: Callable[..., Tensor] = _on_default("bernoulli")
+integers: Callable[..., Tensor] = _on_default("integers")
+permutation: Callable[..., Tensor] = _on_default("permutation")
+choice: Callable[..., Tensor] = _on_default("choice")

@@ -146,7 +146,8 @@ def _kind_of(x: Any) -> _Kind:
         elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
             kind = _NAMED_TUPLE
         else:
-            return _LEAF
+            kind = _LEAF
+        _kinds[cls] = kind
     return kind
 
 
@@ -158,15 +159,12 @@ class Structure:
     Structure({'b': [*, None], 'w': *})
     """
 
-    __slots__ = ("_entries", "_hash")
+    __slots__ = ("_entries", "_hash", "leaf_count")
 
-    def __init__(self, entries: tuple[tuple[_Kind, Any, int], ...]) -> None:
+    def __init__(self, entries: tuple[tuple[_Kind, Any, int], ...], leaf_count: int) -> None:
         self._entries = entries  # (kind, data, number of children) of every container and leaf, parents first
         self._hash: int | None = None
-
-    @property
-    def leaf_count(self) -> int:
-        return sum(kind is _LEAF for kind, _, _ in self._entries)
+        self.leaf_count = leaf_count
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Structure) and self._entries == other._entries
@@ -232,6 +230,10 @@ class Structure:
         return "".join(reversed(steps))
 
 
+_LEAF_ENTRY = (_LEAF, None, 0)
+_ONE_LEAF = Structure((_LEAF_ENTRY,), 1)
+
+
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
     """The leaves of a tree, and what is left without them. `is_leaf` can stop the descent earlier.
 
@@ -242,6 +244,8 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     >>> pb.tree.unflatten(structure, [20.0, 30.0, 10.0])
     {'w': 10.0, 'b': (20.0, 30.0)}
     """
+    if is_leaf is None and _kind_of(tree) is _LEAF:
+        return [tree], _ONE_LEAF
     found: list[Any] = []
     entries: list[tuple[_Kind, Any, int]] = []
     stack = [tree]
@@ -250,12 +254,12 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
         kind = _LEAF if is_leaf is not None and is_leaf(x) else _kind_of(x)
         if kind is _LEAF:
             found.append(x)
-            entries.append((_LEAF, None, 0))
+            entries.append(_LEAF_ENTRY)
         else:
             children, data = kind.take(x)
             entries.append((kind, data, len(children)))
             stack.extend(reversed(children))
-    return found, Structure(tuple(entries))
+    return found, Structure(tuple(entries), len(found))
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
@@ -263,6 +267,8 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     given = list(leaves)
     if len(given) != structure.leaf_count:
         raise ShapeError(f"tree.unflatten: {structure!r} has {structure.leaf_count} leaves, {len(given)} were given.")
+    if structure is _ONE_LEAF:
+        return given[0]
     return structure._built(given, lambda kind, data, children: kind.make(children, data))
 
 

@@ -175,3 +175,20 @@ def test_a_zero_cotangent_keeps_its_derivative() -> None:
     first = pb.backward(y * y * 0.5, create_graph=True)[x]
     assert first.item() == 0.0
     assert pb.backward(first)[x].item() == 9.0
+
+
+def test_backward_inside_forward_mode_does_not_drop_the_tangent() -> None:
+    """d/dx of d/dw (x w**2) is 2w; a plain walk would give 0 without a word."""
+    w = pb.tensor(3.0, dtype=pb.float64, requires_grad=True)
+
+    def by_backward(x):
+        return pb.backward(x * w * w, wrt=w, create_graph=True)[w]
+
+    with pytest.raises(pb.GradientError, match=r"pb\.grad"):
+        pb.jvp(by_backward, (tensor(2.0),), (tensor(1.0),))
+    assert pb.grad(by_backward)(tensor(2.0)).item() == 6.0
+
+    def by_grad(x):
+        return pb.grad(lambda v: x * v * v)(w)
+
+    assert pb.jvp(by_grad, (tensor(2.0),), (tensor(1.0),))[1].item() == 6.0

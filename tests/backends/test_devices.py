@@ -210,7 +210,27 @@ def test_recording_works_inside_jit():
     @jax.jit
     def slope(x):
         w = pb.asarray(x).set_requires_grad(True)
+        assert "shape=(2,)" in repr(w)
         with pb.guard("off"):
             return pb.backward(pb.sum(pow_three(w)))[w].data
 
     np.testing.assert_allclose(slope(jax.numpy.asarray([1.0, 2.0])), [3.0, 12.0])
+
+
+def test_dlpack_exports_of_other_devices(device):
+    tensor = pb.tensor([1.0, 2.0], device=device)
+    array = np.from_dlpack(tensor)
+    tensor += 1
+    assert array.tolist() == [1.0, 2.0]
+    copied = np.from_dlpack(tensor, copy=True)
+    assert copied.tolist() == [2.0, 3.0]
+    assert pb.from_dlpack(tensor) is tensor
+    assert pb.from_dlpack(tensor, device="numpy").device == "numpy"
+    assert tuple(tensor.__dlpack_device__()) == (1, 0)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_other_libraries_take_our_tensors(library):
+    module = pytest.importorskip(library)
+    taken = module.from_dlpack(pb.tensor([1.0, 2.0]))
+    assert taken.tolist() == [1.0, 2.0]

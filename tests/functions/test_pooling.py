@@ -147,3 +147,18 @@ def test_dtype_is_kept(dtype: str) -> None:
 def test_errors_say_what_was_given(call: Any, message: str) -> None:
     with pytest.raises(pb.ShapeError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "reading_the_first",
+    [
+        lambda x: pb.max_pool1d(x, 2),
+        lambda x: pb.max_pool1d(x, 2, return_indices=True)[0],
+        lambda x: pb.interpolate(x, size=1),
+        lambda x: pb.conv1d(x, np.ones((1, 1, 1)), stride=2),
+    ],
+)
+def test_elements_that_are_not_read_get_no_gradient_even_from_an_infinite_factor(reading_the_first: Any) -> None:
+    x = pb.tensor([[[4.0, 0.0]]], dtype=pb.float64, requires_grad=True)
+    pb.sum(reading_the_first(pb.sqrt(x))).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[[0.25, 0.0]]])

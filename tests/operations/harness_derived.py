@@ -10,7 +10,7 @@ import numpy as np
 from pullback.autodiff.operation import OPERATIONS, Operation
 from pullback.autodiff.tables import TENSORS
 
-from .harness_samples import SAMPLES, by_operation, is_complex, is_elementwise
+from .harness_samples import FAMILY_OF, SAMPLES, by_operation, is_complex, is_elementwise
 from .sample import Sample, rng
 
 SHAPES_OF_ONE = [((),), ((1,),), ((0,),), ((3, 0, 2),), ((2, 1, 3),)]
@@ -55,15 +55,13 @@ def _mask(shape: tuple[int, ...]) -> Any:
 def elementwise_shapes() -> Iterator[Sample]:
     """Every elementwise operation on 0-d, empty and single elements, and on shapes that broadcast."""
     for name, samples in by_operation().items():
-        sample = samples[0]
-        if not is_elementwise(sample):
+        if not is_elementwise(samples[0]):
             continue
         operation = OPERATIONS[name]
         has_defaults = all(option in operation.defaults for option in operation.static)
-        count = len(operation.differentiable) if has_defaults else len(sample.arguments)
+        count = len(operation.differentiable) if has_defaults else len(samples[0].arguments)
+        sample = next((s for s in samples if len(s.arguments) == count), samples[0])  # for values it is smooth at
         function = on_tensors(operation) if has_defaults else sample.function
-        if count != len(sample.arguments):
-            continue
         for shapes in {1: SHAPES_OF_ONE, 2: SHAPES_OF_TWO, 3: SHAPES_OF_THREE}[count]:
             arguments = tuple(filled(shape, x) for shape, x in zip(shapes, sample.arguments))
             yield Sample(name, " ".join(map(str, shapes)), function, arguments, tolerance=sample.tolerance)
@@ -111,10 +109,9 @@ def reduction_shapes() -> Iterator[Sample]:
 
 
 def complex_versions() -> Iterator[Sample]:
-    """The real samples of elementwise and linear operations, at complex arguments."""
+    """The real samples at complex arguments; those of decompositions are complex where that makes sense already."""
     for sample in SAMPLES:
-        operation = OPERATIONS.get(sample.operation)
-        if operation is None or is_complex(sample) or not (operation.elementwise or operation.linear):
+        if is_complex(sample) or FAMILY_OF[sample.name] == "linalg":
             continue
         generator = rng(sample.name + " complex")
         arguments = tuple(np.array(x + 0.3j * generator.uniform(0.5, 1.0, x.shape)) for x in sample.arguments)

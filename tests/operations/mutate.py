@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from pullback.autodiff.tables import NUMPY_TABLE, tensor_table
 from pullback.errors import DtypeError
 
 from . import harness, harness_checks
+from .harness_blocks import smallest_blocks
 from .harness_boundaries import BOUNDARIES, check_boundary
 from .harness_derived import complex_versions
 from .harness_samples import SAMPLES
@@ -213,8 +213,22 @@ class _RecordingTable(Table):
         super().__call__(name, *args, **named)
 
 
-def _module(family: str) -> ModuleType:
-    return import_module(f"pullback.autodiff.rules.{family}")
+def _source(family: str) -> Path:
+    return Path(str(import_module(f"pullback.autodiff.rules.{family}").__file__))
+
+
+def _rules(family: str, code: Any) -> Any:
+    """The function that declares the rules of a family, from its code."""
+    package = "pullback.autodiff.rules"
+    scope: dict[str, Any] = {"__name__": f"{package}.{family}", "__package__": package, NEGATED: negated}
+    exec(code, scope)
+    return scope["rules"]
+
+
+def _declarations(family: str, tree: ast.Module) -> dict[str, set[int]]:
+    """The operations that a module declares, each with the lines at which it does."""
+    file = str(_source(family))
+    return _RecordingTable(NUMPY_TABLE.xp, _rules(family, compile(tree, file, "exec")), file).lines
 
 
 def _statements(tree: ast.Module) -> list[ast.stmt]:
@@ -238,8 +252,7 @@ def _defined_by(statement: ast.stmt) -> set[str]:
 
 def _operations_by_statement(family: str, tree: ast.Module) -> list[tuple[ast.stmt, tuple[str, ...]]]:
     """Each statement with the operations whose rules it is part of, directly or through the names it defines."""
-    module = _module(family)
-    lines = _RecordingTable(NUMPY_TABLE.xp, module.rules, module.__file__).lines
+    lines = _declarations(family, tree)
     statements = _statements(tree)
     uses = [{n.id for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} for s in statements]
     definitions = [_defined_by(s) for s in statements]
@@ -259,9 +272,8 @@ def _operations_by_statement(family: str, tree: ast.Module) -> list[tuple[ast.st
 
 def mutants(family: str) -> Iterator[Mutant]:
     """All mutants of a family's rules."""
-    module = _module(family)
-    file = str(module.__file__)
-    tree = ast.parse(Path(file).read_text())
+    file = str(_source(family))
+    tree = ast.parse(_source(family).read_text())
     counts = _counts(tree)
     for statement, operations in _operations_by_statement(family, tree):
         for site in list(_sites(statement, counts)):
@@ -280,11 +292,10 @@ def mutants(family: str) -> Iterator[Mutant]:
 
 def unchanged(family: str) -> list[Mutant]:
     """One "mutant" per operation that is the right rules: whatever notices it notices too much."""
-    module = _module(family)
-    file = str(module.__file__)
-    code = compile(Path(file).read_text(), file, "exec")
-    names = _RecordingTable(NUMPY_TABLE.xp, module.rules, file).lines
-    return [Mutant(family, 0, "", "", (name,), code) for name in names if OPERATIONS[name].differentiable]
+    tree = ast.parse(_source(family).read_text())
+    code = compile(tree, str(_source(family)), "exec")
+    names = [name for name in _declarations(family, tree) if OPERATIONS[name].differentiable]
+    return [Mutant(family, 0, "", "", (name,), code) for name in names]
 
 
 # -- putting changed rules in place ----------------------------------------------------------------
@@ -293,11 +304,9 @@ def unchanged(family: str) -> list[Mutant]:
 @contextmanager
 def in_place(mutant: Mutant, on_tensors: bool = False) -> Iterator[None]:
     """Run with the mutant's rules; existing graphs and the compiled short ways see them too."""
-    package = "pullback.autodiff.rules"
-    scope: dict[str, Any] = {"__name__": f"{package}.{mutant.family}", "__package__": package, NEGATED: negated}
-    exec(mutant.code, scope)
+    rules = _rules(mutant.family, mutant.code)
     tables = [NUMPY_TABLE, tensor_table()] if on_tensors else [NUMPY_TABLE]
-    changed = [(table, Table(table.xp, (scope["rules"],))) for table in tables]
+    changed = [(table, Table(table.xp, (rules,))) for table in tables]
     undo: list[Any] = []
     try:
         for table, new in changed:
@@ -404,7 +413,10 @@ def survives(mutant: Mutant) -> bool:
 def noticed_by_walks(mutant: Mutant) -> bool:
     walked = [subject for name in mutant.operations for subject in subjects().get(name, ())]  # made by the right rules
     with in_place(mutant):
-        return any(subject.notices() for subject in walked)
+        if any(subject.notices() for subject in walked):
+            return True
+        with smallest_blocks():
+            return any(subject.notices() for subject in walked)
 
 
 def _noticed_elsewhere(mutant: Mutant) -> bool:

@@ -142,9 +142,13 @@ add(
     (2, 1),
 )
 add(
-    "put_along_axis", "axis", lambda x, v: pb.put_along_axis(x, pb.asarray(np.array([[2, 0], [1, 0]])), v, axis=1), (2, 3), (2, 2),
+    "put_along_axis",
+    "axis",
+    lambda x, v: pb.put_along_axis(x, pb.asarray(np.array([[2, 0], [1, 0]])), v, axis=1),
+    (2, 3),
+    (2, 2),
     torch=lambda x, v: x.scatter(1, _torch().tensor([[2, 0], [1, 0]]), v),
-)  # fmt: skip
+)
 add("put_along_axis", "repeated", lambda x, v: pb.put_along_axis(x, pb.asarray(ALONG), v, axis=1), (2, 3), (2, 2))
 add(
     "put_along_axis", "broadcast-value", lambda x, v: pb.put_along_axis(x, pb.asarray(ALONG), v, axis=0), (3, 2), (1, 2)

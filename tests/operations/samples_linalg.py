@@ -33,7 +33,7 @@ def apart(name: str, *shape: int, dtype: Any = float) -> np.ndarray:
     return (u * np.linspace(2.5, 0.7, u.shape[-1])) @ vh
 
 
-def H(x: Any) -> Any:  # noqa: N802
+def H(x: Any) -> Any:
     return pb.conj(pb.matrix_transpose(x))
 
 

@@ -111,9 +111,14 @@ add(
     torch=lambda x, y: _torch().tensordot(x, y, 0),
 )
 add(
-    "tensordot", "crossed", lambda x, y: pb.tensordot(x, y, axes=((2, 0), (0, 2))), (2, 2, 3), (3, 2, 2),
-    torch=lambda x, y: _torch().tensordot(x, y, ([2, 0], [0, 2])), jax=lambda x, y: _jax().tensordot(x, y, ((2, 0), (0, 2))),
-)  # fmt: skip
+    "tensordot",
+    "crossed",
+    lambda x, y: pb.tensordot(x, y, axes=((2, 0), (0, 2))),
+    (2, 2, 3),
+    (3, 2, 2),
+    torch=lambda x, y: _torch().tensordot(x, y, ([2, 0], [0, 2])),
+    jax=lambda x, y: _jax().tensordot(x, y, ((2, 0), (0, 2))),
+)
 add("tensordot", "negative", lambda x, y: pb.tensordot(x, y, axes=((-2,), (-1,))), (3, 2), (2, 3))
 add(
     "tensordot",

@@ -6,7 +6,7 @@ from collections import Counter
 
 from pullback.autodiff.operation import OPERATIONS
 
-from . import harness
+from . import harness, harness_derived
 from .harness_samples import SAMPLES
 
 
@@ -37,6 +37,11 @@ def test_every_sample_runs_the_operation_it_is_named_after() -> None:
         if sample.operation in OPERATIONS and sample.operation not in {operation for operation, _ in pairs}
     ]
     assert not astray, f"these samples do not run their operation's rule: {astray}"
+
+
+def test_every_elementwise_operation_is_tried_on_small_and_broadcast_shapes() -> None:
+    elementwise = {name for name, operation in OPERATIONS.items() if operation.elementwise and operation.differentiable}
+    assert elementwise == {sample.operation for sample in harness_derived.elementwise_shapes()}
 
 
 def test_names_of_samples_are_unique() -> None:

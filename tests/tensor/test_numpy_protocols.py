@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 
 import numpy as np
@@ -276,6 +277,14 @@ ARRAY = np.zeros(4, np.float32)
         (lambda t: np.copyto(ARRAY, t), pb.GradientError, "cannot be written"),
         (lambda t: ARRAY.dot(t), pb.GradientError, r"t\.detach\(\)"),
         (lambda t: np.vectorize(lambda x: x)(t), pb.GradientError, r"t\.detach\(\)"),
+        (lambda t: np.frompyfunc(lambda x: x, 1, 1)(t), TypeError, "has no gradient here"),
+        (lambda t: np.apply_along_axis(np.sum, 0, t), TypeError, "np.apply_along_axis"),
+        (lambda t: np.fromiter(t, float), ValueError, "sequence"),
+        (lambda t: np.random.normal(t), pb.GradientError, r"t\.detach\(\)"),
+        (lambda t: math.sin(t[0]), pb.GradientError, r"t\.item\(\)"),
+        (lambda t: float(t[0]), pb.GradientError, r"t\.item\(\)"),
+        (lambda t: int(t[0]), pb.GradientError, r"t\.item\(\)"),
+        (lambda t: complex(t[0]), pb.GradientError, r"t\.item\(\)"),
         (lambda t: np.add(t, t, where=ARRAY > 0), TypeError, "np.where"),
         (lambda t: np.sum(t, where=ARRAY > 0), TypeError, "np.sum: `where=`"),
         (lambda t: np.sum(t, 0, None, None, False, 0, ARRAY > 0), TypeError, "np.sum: `where=`"),
@@ -299,7 +308,7 @@ def test_what_cannot_work_says_so(call, error, text):
 
 def test_the_cause_is_named_when_numpy_wraps_the_error():
     out = np.zeros(3)
-    with pytest.raises(ValueError) as caught:  # noqa: PT012
+    with pytest.raises(ValueError) as caught:
         out[0] = TRACKED[0]
     assert isinstance(caught.value.__cause__, pb.GradientError)
 
@@ -356,6 +365,12 @@ def test_untracked_ufuncs_write_where_they_are_told():
     np.place(out, [True, False], [5.0])
     assert out.tolist() == [5.0, 7.0]
     assert np.add(t, t, where=np.array([True, False]), out=pb.zeros((2,))).tolist() == [2.0, 0.0]
+
+
+def test_methods_of_arrays_that_are_ufuncs_work_too():
+    a = np.array([0.0, 2.0, 4.0])
+    assert pb.grad(lambda t: a.clip(1.0, t).sum())(3.0) == 1.0
+    assert pb.grad(lambda t: a.clip(t, None).sum())(1.0) == 1.0
 
 
 def test_operators_with_arrays_go_both_ways():

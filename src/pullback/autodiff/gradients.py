@@ -192,6 +192,14 @@ def backward(
 
 def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Node, Any]:
     """The node to start a walk from and its cotangent, after checking what was given."""
+    if type(loss) is not Tensor:
+        from .forward import Dual
+
+        if isinstance(loss, Dual):
+            raise GradientError(
+                "backward: inside a forward-mode derivative (jvp, jacfwd, hessian) a walk would lose the tangents. "
+                "Use `pb.grad` or `pb.vjp` there, which keep them."
+            )
     if loss._node is None:
         raise GradientError(
             "backward: this tensor does not depend on any tensor that requires a gradient. "

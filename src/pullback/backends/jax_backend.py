@@ -86,6 +86,9 @@ class JaxBackend(StandardBackend):
     def _moved(self, raw: Any, device: Any) -> Any:
         return jax.device_put(raw, device)
 
+    def is_concrete(self, raw: Any) -> bool:
+        return not isinstance(raw, jax.core.Tracer)
+
     def to_numpy(self, raw: Any) -> Any:
         return np.asarray(raw)
 

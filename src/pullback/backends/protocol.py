@@ -80,6 +80,10 @@ class Backend:
         """A Python number as an operand beside the array `like`, whose dtype it must not change."""
         return value
 
+    def is_concrete(self, raw: Any) -> bool:
+        """Whether `raw` has values now; arrays inside a program that is being traced have none."""
+        return True
+
     def from_scalar(self, value: Any) -> Any:
         """Make an array of what a kernel returned: some libraries return scalars instead of 0-d arrays."""
         return value

@@ -33,7 +33,7 @@ _COUNTING = frozenset(["sum", "prod"])
 _ORDERING = frozenset(["max", "min"])
 _PLAIN = frozenset((
     "abs", "all", "any", "bitwise_invert", "broadcast_to", "ceil", "count_nonzero", "expand_dims", "flip", "floor",
-    "isfinite", "isinf", "isnan", "matrix_transpose", "negative", "nonzero", "positive", "reshape", "roll", "round",
+    "isfinite", "isinf", "isnan", "matrix_transpose", "negative", "positive", "reshape", "roll", "round",
     "sign", "signbit", "squeeze", "square", "tril", "triu", "trunc", "unstack",
 ))  # fmt: skip
 STANDARD = _PROMOTING | _FLOATING | _LOGICAL | _COUNTING | _ORDERING | _PLAIN

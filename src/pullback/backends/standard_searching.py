@@ -25,17 +25,23 @@ class Searching:
         return self.xp.astype(self.namespace.sort(number, axis=axis[0], descending=descending, stable=stable), x.dtype)
 
     def argsort(self, x: Any, axis: Any, descending: bool = False, stable: bool = True) -> Any:
-        return self.namespace.argsort(self.xp.as_number(x), axis=axis[0], descending=descending, stable=stable)
+        found = self.namespace.argsort(self.xp.as_number(x), axis=axis[0], descending=descending, stable=stable)
+        return self._as_index(found)
 
     def argmax(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.namespace.argmax(self.xp.as_number(x), axis=axis[0] if axis else None, keepdims=keepdims)
+        axis = axis[0] if axis else None
+        return self._as_index(self.namespace.argmax(self.xp.as_number(x), axis=axis, keepdims=keepdims))
 
     def argmin(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.namespace.argmin(self.xp.as_number(x), axis=axis[0] if axis else None, keepdims=keepdims)
+        axis = axis[0] if axis else None
+        return self._as_index(self.namespace.argmin(self.xp.as_number(x), axis=axis, keepdims=keepdims))
 
     def searchsorted(self, x: Any, values: Any, sorter: Any, side: str) -> Any:
         x, values = self.xp.together((x, values))
-        return self.namespace.searchsorted(x, values, side=side, sorter=sorter)
+        return self._as_index(self.namespace.searchsorted(x, values, side=side, sorter=sorter))
+
+    def nonzero(self, x: Any) -> Any:
+        return tuple(map(self._as_index, self.namespace.nonzero(x)))
 
     def unique(self, x: Any) -> Any:
         """First occurrences, inverse and counts of the elements of `x`, found on the host."""
@@ -119,6 +125,10 @@ class Searching:
         """Zeros with `value` on a diagonal."""
         first = np.arange(value.shape[-1])
         return self.place(value, shape, (Ellipsis, first + max(-offset, 0), first + max(offset, 0)))
+
+    def _as_index(self, x: Any) -> Any:
+        """Positions as int64, as everywhere else; some libraries use smaller integers for them."""
+        return self.xp.astype(x, self.backend.index_dtype)
 
     def _along(self, indices: Any, axis: int) -> tuple[Any, ...]:
         """An index that names `indices` along `axis` and every other axis by its own numbers."""

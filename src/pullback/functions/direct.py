@@ -79,6 +79,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Tensor | None:
     if not (type(x) is Tensor and type(weight) is Tensor and (mode is None or mode is _NO_GRAD)):
         return None
     a, w = x._data, weight._data
+    b: Any
     b, q = (None, None) if bias is None else (bias._data, bias._node) if type(bias) is Tensor else (False, None)
     if not (type(a) is _ndarray and type(w) is _ndarray and (b is None or type(b) is _ndarray)):
         return None
@@ -101,7 +102,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Tensor | None:
         found = _linear_recipes[mask] = (recipe, _saver(_LINEAR, recipe))
     result._node = node = Node()
     node.recipe = found[0]
-    node.inputs = (n, p, q) if all(mask) else tuple([parent for parent in (n, p, q) if parent is not None])
+    node.inputs = tuple([parent for parent in (n, p, q) if parent is not None])
     node.saved = found[1](a, w, b, out)
     node.restore = None
     node.seq = next_sequence_number()

@@ -88,7 +88,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return _getitem(self, index)
 
 
-Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__getitem__ = getitem
 
 
 def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
@@ -179,8 +179,6 @@ def _indices(name: str, indices: Any) -> Tensor:
         found = found.detach()
         found = apply(OPERATIONS["astype"], (found,), (found._backend.raw_dtype(int64),))
     return found
-
-
 
 
 def _compatible(name: str, x: Tensor, indices: Tensor, axis: int) -> int:

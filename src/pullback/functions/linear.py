@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any, Sequence
+from typing import Any
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import function_for
+from ..autodiff.forward import Dual
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
@@ -22,7 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """The matrix product of matrices, vectors and broadcast stacks of matrices, as the operator @.
 
@@ -35,8 +35,8 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 
 _matmul = function_for("matmul")
 _matmul_operator = function_for("matmul", operator=True)
-Tensor.__matmul__ = _matmul_operator  # type: ignore[attr-defined]
-Tensor.__rmatmul__ = lambda self, other: _matmul_operator(other, self)  # type: ignore[attr-defined]
+Tensor.__matmul__ = _matmul_operator
+Tensor.__rmatmul__ = lambda self, other: _matmul_operator(other, self)
 
 
 def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
@@ -58,6 +58,9 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
         bias = as_tensor(bias)
         if bias.shape != weight.shape[:1]:
             raise ShapeError(f"linear: bias has shape {bias.shape}; expected {weight.shape[:1]}, one per output.")
+    if any(type(tensor) is Dual for tensor in (x, weight, bias)):  # products of tangents are cheaper than the rule's
+        product = matmul(x, matrix_transpose(weight))
+        return product if bias is None else TENSORS.add(product, bias)
     return apply(OPERATIONS["linear"], (x, weight, bias))
 
 
@@ -96,7 +99,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return apply(OPERATIONS["vecdot"], (x, y), (position,))
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """The product of all elements of `x1` and `x2`, summed over pairs of axes.
 
     `axes` is a number (the last ones of `x1` with the first ones of `x2`), or a list of axes for each of the two.

@@ -128,6 +128,7 @@ def dlpack(
     """Share the memory with another library, read-only; while it is shared, a write to the tensor copies first.
 
     Consumers that speak only the first protocol cannot be told that memory is read-only: they get a copy.
+    PyTorch is told, but lets its users write all the same; pass `copy=True` there before writing.
     """
     refuse_tracked(self, "DLPack export")
     raw = self._backend.exported(self._data)

@@ -6,7 +6,7 @@ that they have in NumPy.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -28,48 +28,64 @@ WITHOUT_GRADIENT = frozenset((
 WRITING = frozenset(("copyto", "fill_diagonal", "put", "put_along_axis", "putmask", "place"))
 
 
-def name_of(function: Any) -> str:
-    """How a NumPy function is written after `np.`."""
-    module = (getattr(function, "__module__", None) or "numpy").partition(".")[2].lstrip("_")
-    return f"{module}.{function.__name__}" if module in ("linalg", "fft") else function.__name__
+class Entry(NamedTuple):
+    """What is known of a NumPy function."""
+
+    name: str  # as it is written after `np.`
+    implementation: Callable[..., Any] | None
+    positions: tuple[str, ...] | None  # the names of arguments given by position; None if there may be any number
+    known: frozenset[str]  # the arguments that the implementation has
 
 
-def find(name: str) -> Callable[..., Any] | None:
-    """The implementation of a NumPy function, or None."""
-    package, _, short = name.rpartition(".")
-    if package:
-        return numpy_linalg.find(package, short)
-    for module in (numpy_reductions, numpy_selection, numpy_shapes):
-        found = vars(module).get("numpy_" + name)
-        if found is not None:
-            return found
-    return None
+_entries: dict[Any, Entry] = {}
 
 
-def call(function: Any, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def entry_of(function: Any) -> Entry:
+    found = _entries.get(function)
+    if found is None:
+        found = _entries[function] = _entry(function)
+    return found
+
+
+def _entry(function: Any) -> Entry:
+    package = (getattr(function, "__module__", None) or "numpy").partition(".")[2].lstrip("_")
+    if package in ("linalg", "fft"):
+        name = f"{package}.{function.__name__}"
+        implementation = numpy_linalg.find(package, function.__name__)
+    else:
+        name = function.__name__
+        modules = (numpy_reductions, numpy_selection, numpy_shapes)
+        implementation = next((vars(m)["numpy_" + name] for m in modules if "numpy_" + name in vars(m)), None)
+    if implementation is None:
+        return Entry(name, None, None, frozenset())
+    own = implementation.__code__
+    theirs = getattr(getattr(function, "_implementation", None), "__code__", own)  # NumPy's C functions have none
+    takes_any_number = theirs.co_flags & 4
+    return Entry(
+        name,
+        implementation,
+        None if takes_any_number else theirs.co_varnames[: theirs.co_argcount],
+        frozenset(own.co_varnames[: own.co_argcount + own.co_kwonlyargcount]),
+    )
+
+
+def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call an implementation; arguments of NumPy's that it does not have are refused by name."""
-    code = implementation.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    args, kwargs = _by_name(function, code, args, kwargs)
-    name = name_of(function)
+    if entry.positions is not None:
+        args, kwargs = (), {**dict(zip(entry.positions, args)), **kwargs}
+    given = {}
     for key, value in kwargs.items():
-        if key not in known and not _says_nothing(key, value):
-            raise DtypeError(f"np.{name}: `{key}=` is not supported on a tensor that requires a gradient.")
-    result = implementation(*args, **{key: value for key, value in kwargs.items() if key in known})
+        if key in entry.known:
+            given[key] = value
+        elif not _says_nothing(key, value):
+            raise DtypeError(f"np.{entry.name}: `{key}=` is not supported on a tensor that requires a gradient.")
+    result = entry.implementation(*args, **given)  # type: ignore[misc]
     out = kwargs.get("out")
     if out is None:
         return result
     from .numpy_protocols import written
 
-    return written(out, result, f"np.{name}(..., out=)")
-
-
-def _by_name(function: Any, own: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Arguments given by position under the names that they have in NumPy."""
-    code = getattr(getattr(function, "_implementation", None), "__code__", own)  # NumPy's C functions have none
-    if code.co_flags & 4:  # it takes any number of arguments
-        return args, kwargs
-    return (), {**dict(zip(code.co_varnames[: code.co_argcount], args)), **kwargs}
+    return written(out, result, f"np.{entry.name}(..., out=)")
 
 
 def _says_nothing(key: str, value: Any) -> bool:

@@ -98,7 +98,7 @@ def _plain_at(ufunc: Any, inputs: tuple[Any, ...]) -> None:
     if isinstance(target, Tensor):
         changed = np.array(in_numpy(target))
         ufunc.at(changed, *in_numpy(rest))
-        target[...] = changed  # type: ignore[index]
+        target[...] = changed
     else:
         ufunc.at(target, *in_numpy(rest))
 
@@ -106,7 +106,7 @@ def _plain_at(ufunc: Any, inputs: tuple[Any, ...]) -> None:
 def written(target: Any, result: Any, what: str) -> Any:
     """Write a result into `out`: a tensor is written as by `out[...] = result`, gradient included."""
     if isinstance(target, Tensor):
-        target[...] = result  # type: ignore[index]
+        target[...] = result
     elif needs_gradient(result):
         refuse_output(target, what)
     else:
@@ -118,12 +118,12 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     """A NumPy function that is no ufunc, on tensors."""
     from . import numpy_functions
 
-    name = numpy_functions.name_of(function)
+    entry = numpy_functions.entry_of(function)
+    name = entry.name
     writes = name in numpy_functions.WRITING and isinstance(args[0] if args else None, Tensor)
     if writes or not (is_plain(args) and is_plain(kwargs.values())):
-        implementation = numpy_functions.find(name)
-        if implementation is not None:
-            return numpy_functions.call(function, implementation, args, kwargs)
+        if entry.implementation is not None:
+            return numpy_functions.call(entry, args, kwargs)
         if name not in numpy_functions.WITHOUT_GRADIENT:
             raise DtypeError(
                 f"np.{name} has no gradient here. Write it with functions that have one (see docs/numpy.md), or pass "
@@ -147,6 +147,6 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return values.copy() if copy else backends.NUMPY.read_only(values)
 
 
-Tensor.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
-Tensor.__array_function__ = array_function  # type: ignore[attr-defined]
-Tensor.__array__ = array  # type: ignore[attr-defined]
+Tensor.__array_ufunc__ = array_ufunc
+Tensor.__array_function__ = array_function
+Tensor.__array__ = array

@@ -71,6 +71,7 @@ def _float_power(x: Any, y: Any) -> Any:
 
 _COMPOSED: dict[str, Callable[..., Any]] = {
     "cbrt": _cbrt,
+    "clip": lambda x, low, high: pb.clip(pb.asarray(x), low, high),  # what the method of an array calls
     "deg2rad": lambda x: x * (math.pi / 180),
     "degrees": lambda x: x * (180 / math.pi),
     "divmod": lambda x, y: (pb.floor_divide(x, y), pb.remainder(x, y)),

@@ -20,8 +20,8 @@ def text_of(tensor: Any) -> str:
     tensor([1., 2.], dtype=float64, requires_grad=True)
     """
     backend = backends.of(tensor._data)
-    if backend is None:
-        return f"tensor(<{type(tensor._data).__name__}>)"
+    if backend is None or not backend.is_concrete(tensor._data):
+        return f"tensor(<{type(tensor._data).__name__}>, shape={tensor.shape})"
     values = _printable(backend.to_numpy(tensor._data))
     return laid_out("tensor(", values, _notes(tensor, values))
 

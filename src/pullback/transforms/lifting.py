@@ -37,6 +37,8 @@ class Arguments:
         self.has_tensors = any(isinstance(leaf, Tensor) for leaf in self.leaves)
 
     def _lifted(self, i: int, leaf: Any) -> Tensor:
+        if type(leaf) is np.ndarray and dtypes.from_numpy(leaf.dtype).kind in ("float", "complex"):
+            return make(leaf, None)
         if type(leaf) is float:
             return asarray(leaf, dtype=dtypes.float64)
         if type(leaf) is complex:

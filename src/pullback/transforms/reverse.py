@@ -57,7 +57,7 @@ class Pass:
                     for v, g in zip(self.variables, found or [None] * len(self.variables))
                 ]
             seeds = [(out._node, c._data) for out, c in pairs if out._node is not None]
-            cotangents = walk(seeds, frozenset(v._node for v in self.variables), retain)  # type: ignore[arg-type, misc]
+            cotangents = walk(seeds, frozenset(v._node for v in self.variables), retain)  # type: ignore[misc]
             del seeds, pairs
             return [
                 make(v._backend.from_scalar(cotangents.pop(v._node)), None)
@@ -95,19 +95,17 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     >>> pb.grad(pb.grad(lambda x: x**3))(2.0)
     12.0
     """
-    both = value_and_grad(f, argnums, has_aux, _transform="grad")
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        done, gradients = _differentiated("grad", f, argnums, has_aux, args, kwargs)
+        found = done.results(gradients)
+        return (found, done.lowered(done.aux)) if has_aux else found
 
     return gradient
 
 
-def value_and_grad(
-    f: Function, argnums: Argnums = 0, has_aux: bool = False, *, _transform: str = "value_and_grad"
-) -> Function:
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives (value, gradient) of `f`; ((value, aux), gradient) with `has_aux`. See `grad`.
 
     >>> import pullback as pb
@@ -117,15 +115,21 @@ def value_and_grad(
 
     @wraps(f)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        arguments = Arguments(_transform, args, argnums)
-        done = Pass(f, arguments, kwargs, has_aux)
-        loss = _scalar(_transform, done.output)
-        pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
-        gradients = [_conj(g) for g in done.gradients(pairs)]
+        done, gradients = _differentiated("value_and_grad", f, argnums, has_aux, args, kwargs)
         value = done.lowered(done.output)
         return (value, done.lowered(done.aux)) if has_aux else value, done.results(gradients)
 
     return value_and_gradient
+
+
+def _differentiated(
+    transform: str, f: Function, argnums: Argnums, has_aux: bool, args: Any, kwargs: Any
+) -> tuple[Pass, list[Tensor]]:
+    """A scalar function run on its arguments, and its gradients."""
+    done = Pass(f, Arguments(transform, args, argnums), kwargs, has_aux)
+    loss = _scalar(transform, done.output)
+    pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
+    return done, [_conj(g) for g in done.gradients(pairs)]
 
 
 def _scalar(transform: str, output: Any) -> Tensor | None:

@@ -10,12 +10,16 @@ NORMAL_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 
 
 def rules(xp: Any, op: Any) -> None:
-    where, zero, wide, narrowed = xp.where, xp.zeros_like, xp.widened, xp.narrowed
+    where, zero, wide, narrowed, blockwise = xp.where, xp.zeros_like, xp.widened, xp.narrowed, xp.blockwise
 
     def unary(name: str, static: str, x: Any, **marks: Any) -> None:
         op(name, "x", static, elementwise=True, x=x, **marks)
 
-    unary("relu", "", lambda g, out: where(out > 0, g, zero(g)), masking=True)
+    def silu_x(g: Any, x: Any) -> Any:
+        s = xp.sigmoid(x)
+        return g * (s * (1 + x * (1 - s)))
+
+    unary("relu", "", lambda g, x_dtype, out: g * xp.astype(out > 0, x_dtype), masking=True)
     unary(
         "leaky_relu", "negative_slope",
         lambda g, x, x_dtype, negative_slope: where(x > 0, g, narrowed(g * negative_slope, x_dtype)),
@@ -27,22 +31,23 @@ def rules(xp: Any, op: Any) -> None:
     unary("sigmoid", "", lambda g, out: g * (out * (1 - out)))
     unary("log_sigmoid", "", lambda g, x: g * xp.sigmoid(-x))
     unary("softplus", "beta", lambda g, x, x_dtype, beta: g * narrowed(xp.sigmoid(wide(x) * beta), x_dtype))
-
-    def silu_x(g: Any, x: Any) -> Any:
-        s = xp.sigmoid(x)
-        return g * (s * (1 + x * (1 - s)))
-
-    def gelu_x(g: Any, x: Any, x_dtype: Any, approximate: str) -> Any:
-        x = wide(x)
-        if approximate == "none":
-            slope = xp.ndtr(x) + x * (NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * x * x))
-        else:
-            t = xp.tanh(TANH_SCALE * x * (1 + TANH_CUBIC * x * x))
-            slope = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (TANH_SCALE * (1 + 3 * TANH_CUBIC * x * x))
-        return g * narrowed(slope, x_dtype)
-
     unary("silu", "", silu_x)
-    unary("gelu", "approximate", gelu_x)
+
+    def gelu_slope(g: Any, x: Any) -> Any:
+        y = wide(x)
+        slope = xp.ndtr(y) + y * (NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * y * y))
+        return g * narrowed(slope, x.dtype)
+
+    def tanh_gelu_slope(g: Any, x: Any) -> Any:
+        y = wide(x)
+        t = xp.tanh(TANH_SCALE * y * (1 + TANH_CUBIC * y * y))
+        slope = 0.5 * (1 + t) + 0.5 * y * (1 - t * t) * (TANH_SCALE * (1 + 3 * TANH_CUBIC * y * y))
+        return g * narrowed(slope, x.dtype)
+
+    unary(
+        "gelu", "approximate",
+        lambda g, x, approximate: blockwise(gelu_slope if approximate == "none" else tanh_gelu_slope, 0, g, x),
+    )  # fmt: skip
 
     def softmax_x(g: Any, out: Any, x_dtype: Any, axis: Any) -> Any:
         p = wide(out)

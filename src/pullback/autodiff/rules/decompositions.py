@@ -167,7 +167,7 @@ def rules(xp: Any, op: Any) -> None:
         return conj(xp.concat([g_square, g_wide], -1))
 
     def qr_tall(g_q: Any, g_r: Any, q: Any, r: Any) -> Any:
-        triangular = None if g_r is None else matmul(g_r, adjoint(r))
+        triangular: Any = None if g_r is None else matmul(g_r, adjoint(r))
         turning: Any = None
         outside: Any = None
         if g_q is not None:

@@ -15,6 +15,10 @@ def rules(xp: Any, op: Any) -> None:
     def summed(g: Any, shape: Any, dtype: Any) -> Any:
         return xp.narrowed(xp.sum_to(g, shape), dtype)
 
+    def uncut(axis: Any, *shapes: Any) -> int:
+        """How many of the last axes the computation must see whole."""
+        return max(-min(axis), *(len(shape or ()) for shape in shapes))
+
     def centred_and_scaled(g: Any, normalized: Any, rstd: Any, axis: Any) -> Any:
         """The gradient of (x - mean) * rstd: what is left of `g` without its parts along 1 and along the result."""
         return (g - xp.mean(g, axis, True) - normalized * xp.mean(g * normalized, axis, True)) * rstd
@@ -23,13 +27,16 @@ def rules(xp: Any, op: Any) -> None:
         g: Any, x: Any, weight: Any, mean: Any, rstd: Any, x_dtype: Any, weight_shape: Any, weight_dtype: Any,
         bias_shape: Any, bias_dtype: Any, axis: Any, needs: Any,
     ) -> tuple[Any, Any, Any]:  # fmt: skip
-        g, normalized = wide(g), (wide(x) - mean) * rstd
-        inner = g if weight is None else g * weight
-        return (
-            xp.narrowed(centred_and_scaled(inner, normalized, rstd, axis), x_dtype) if needs[0] else None,
-            summed(g * normalized, weight_shape, weight_dtype) if needs[1] else None,
-            summed(g, bias_shape, bias_dtype) if needs[2] else None,
-        )
+        def piece(g: Any, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
+            g, normalized = wide(g), (wide(x) - mean) * rstd
+            inner = g if weight is None else g * weight
+            return (
+                xp.narrowed(centred_and_scaled(inner, normalized, rstd, axis), x_dtype),
+                summed(g * normalized, weight_shape, weight_dtype) if needs[1] else None,
+                summed(g, bias_shape, bias_dtype) if needs[2] else None,
+            )
+
+        return xp.blockwise(piece, uncut(axis, weight_shape, bias_shape), g, x, mean, rstd)
 
     op("layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, joint=layer_norm)
 
@@ -44,10 +51,16 @@ def rules(xp: Any, op: Any) -> None:
         axis: Any,
         needs: Any,
     ) -> tuple[Any, Any]:
-        g, normalized = wide(g), wide(x) * rstd
-        inner = g if weight is None else g * weight
-        grad = (inner - normalized * xp.mean(inner * normalized, axis, True)) * rstd
-        return xp.narrowed(grad, x_dtype), summed(g * normalized, weight_shape, weight_dtype) if needs[1] else None
+        def piece(g: Any, x: Any, rstd: Any) -> tuple[Any, Any]:
+            g, normalized = wide(g), wide(x) * rstd
+            inner = g if weight is None else g * weight
+            grad = (inner - normalized * xp.mean(inner * normalized, axis, True)) * rstd
+            return (
+                xp.narrowed(grad, x_dtype),
+                summed(g * normalized, weight_shape, weight_dtype) if needs[1] else None,
+            )
+
+        return xp.blockwise(piece, uncut(axis, weight_shape), g, x, rstd)
 
     op("rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, joint=rms_norm)
 

@@ -5,7 +5,7 @@ float16 and bfloat16 are computed in float32 and rounded once; integers are comp
 
 from __future__ import annotations
 
-from math import pi as _pi, sqrt as _sqrt
+from math import pi as _pi, prod as _prod, sqrt as _sqrt
 from typing import Any
 
 import numpy as _np
@@ -14,6 +14,7 @@ from .special import ndtr as _ndtr
 
 _TANH_SCALE = _sqrt(2 / _pi)
 _TANH_CUBIC = 0.044715
+_BLOCK = 1 << 16  # bytes that `blockwise` looks at once: memory so small is given back and taken again for nothing
 
 
 def _converted(kernel: Any, x: Any, *static: Any) -> Any:
@@ -35,6 +36,34 @@ def narrowed(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
+def blockwise(function: Any, kept: int, *arrays: Any) -> Any:
+    """`function(*arrays)`, computed piece by piece so that what it makes on the way stays in the cache.
+
+    The arrays agree in all but the last `kept` axes, and are not cut along those. Where the function gives a tuple its
+    first result is put together from the pieces, the others are added up.
+    """
+    shape = arrays[0].shape
+    size = arrays[0].nbytes
+    if size <= 4 * _BLOCK or len(shape) == kept:
+        return function(*arrays)
+    cut = len(shape) - kept
+    count = _prod(shape[:cut])
+    rows = [x.reshape(count, *x.shape[cut:]) for x in arrays]
+    step = max(1, _BLOCK * count // size)
+    out, sums = None, ()
+    for start in range(0, count, step):
+        result = function(*[x[start : start + step] for x in rows])
+        first, more = (result[0], result[1:]) if type(result) is tuple else (result, None)
+        if out is None:
+            out = _np.empty((count, *first.shape[1:]), first.dtype)
+            sums = more
+        elif more is not None:
+            sums = tuple([None if s is None else s + m for s, m in zip(sums, more)])
+        out[start : start + step] = first
+    out = out.reshape(*shape[:cut], *out.shape[1:])
+    return out if sums is None else (out, *sums)
+
+
 def relu(x: Any) -> Any:
     if x.dtype.kind not in "fiu":
         return _converted(relu, x)
@@ -47,7 +76,11 @@ def leaky_relu(x: Any, negative_slope: float) -> Any:
     out = _np.multiply(x, negative_slope, out=_np.empty(x.shape, x.dtype))
     if 0 <= negative_slope <= 1:
         return _np.maximum(x, out, out=out)
-    _np.copyto(out, x, where=x > 0)
+    if negative_slope > 1:
+        return _np.minimum(x, out, out=out)
+    _np.minimum(x, 0, out=out)
+    out *= negative_slope
+    out += _np.maximum(x, 0)  # one of the two is zero
     return out
 
 
@@ -57,17 +90,18 @@ def elu(x: Any, alpha: float) -> Any:
     out = _np.minimum(x, 0, out=_np.empty(x.shape, x.dtype))
     _np.expm1(out, out=out)
     out *= alpha
-    _np.copyto(out, x, where=x > 0)
+    out += _np.maximum(x, 0)  # one of the two is zero
     return out
 
 
 def gelu(x: Any, approximate: str) -> Any:
     if x.dtype.char not in "fd":
         return _converted(gelu, x, approximate)
-    out = _np.empty(x.shape, x.dtype)
     if approximate == "none":
-        return _np.multiply(_ndtr(x), x, out=out)
-    _np.multiply(x, x, out=out)
+        out = _ndtr(x)
+        out *= x
+        return out
+    out = _np.multiply(x, x, out=_np.empty(x.shape, x.dtype))
     out *= _TANH_SCALE * _TANH_CUBIC
     out += _TANH_SCALE
     out *= x

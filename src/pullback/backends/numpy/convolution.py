@@ -15,7 +15,6 @@ import numpy as _np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 _UNFOLDED_BYTES = 4 << 20  # of one piece of the unfolded input
-_CACHED_BYTES = 1 << 18  # of one piece in a loop over the kernel's taps
 
 
 def convolution(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
@@ -59,7 +58,7 @@ def convolution_weight_gradient(
     """The transpose of `convolution` in `weight`, whose spatial shape was `size`."""
     dtype, (g, x) = _working(g, x)
     features, channels = g.shape[1], x.shape[1]
-    total = _np.zeros((groups, features // groups, channels // groups * _math.prod(size)), g.dtype)
+    total = _np.zeros((groups, channels // groups * _math.prod(size), features // groups), g.dtype)
     if g.size and x.size:
         for samples, rows, grid, columns in _unfolded(x, size, stride, padding, dilation, g.shape[2:]):
             # in the margin that was unfolded too the cotangent is zero
@@ -67,8 +66,8 @@ def convolution_weight_gradient(
             inside = tuple(slice(n) for n in g.shape[3:])
             spread[(slice(None),) * 3 + inside] = g[samples, :, rows].swapaxes(0, 1)
             factors = spread.reshape(groups, features // groups, -1)
-            total += _np.matmul(factors, columns.reshape(groups, -1, factors.shape[-1]).swapaxes(-1, -2))
-    return total.reshape(features, channels // groups, *size).astype(dtype, copy=False)
+            total += _np.matmul(columns.reshape(groups, -1, factors.shape[-1]), factors.swapaxes(-1, -2))
+    return total.swapaxes(-1, -2).reshape(features, channels // groups, *size).astype(dtype, copy=False)
 
 
 # -- the product -------------------------------------------------------------------------------------------------
@@ -86,12 +85,10 @@ def _convolved(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilati
     offset: Any = 0 if bias is None else bias.reshape(-1, *(1,) * (len(kernel) + 1))
     if not (x.size and weight.size):
         result[...] = 0 if bias is None else _np.moveaxis(offset, 0, 1)
-    elif weight.shape[1] == 1 and groups > 1:
-        _tap_by_tap(x, weight, offset, stride, padding, dilation, result)
     elif _math.prod(kernel) == 1 and not any(map(any, padding)) and _math.prod(out) >= 64:
         _pointwise(x, weight, bias, stride, groups, result)
     else:
-        matrices = weight.reshape(groups, features // groups, -1)
+        matrices = _np.ascontiguousarray(weight.reshape(groups, features // groups, -1))
         inside = tuple(slice(n) for n in out[1:])
         for samples, rows, grid, columns in _unfolded(x, kernel, stride, padding, dilation, out):
             count = samples.stop - samples.start
@@ -105,53 +102,12 @@ def _pointwise(x: Any, weight: Any, bias: Any, stride: Any, groups: int, result:
     """A kernel of one tap: a matrix product per sample, on the input as it is."""
     x = x[(slice(None), slice(None), *(slice(None, None, jump) for jump in stride))]
     features = weight.shape[0]
-    matrices = weight.reshape(groups, features // groups, -1)
+    matrices = _np.ascontiguousarray(weight.reshape(groups, features // groups, -1))
     target = result.reshape(len(x), groups, features // groups, -1)
-    _np.matmul(matrices, x.reshape(len(x), groups, x.shape[1] // groups, -1), out=target)
+    seen = x.reshape(len(x), groups, x.shape[1] // groups, -1)
+    _np.matmul(matrices, _np.ascontiguousarray(seen), out=target)
     if bias is not None:
         target += bias.reshape(groups, features // groups, 1)
-
-
-def _tap_by_tap(x: Any, weight: Any, offset: Any, stride: Any, padding: Any, dilation: Any, result: Any) -> None:
-    """One input channel per group: the products have one term per tap, too few for a matrix product."""
-    channels = x.shape[1]
-    multiple = weight.shape[0] // channels
-    out = result.shape[2:]
-    flat = all(jump == 1 for jump in stride)
-    padded = [n + low + high for n, (low, high) in zip(x.shape[2:], padding)]
-    grid = (out[0], *(padded if flat else out)[1:])
-    inside = (slice(None), slice(None), *(slice(n) for n in out))
-    taps = list(_taps(weight.shape[2:], dilation))
-    steps = _row_major(padded)
-    offsets = [sum(o * step for o, step in zip(tap, steps)) for tap in taps]
-    width = max(1, _CACHED_BYTES // (_math.prod(grid) * x.itemsize))
-    ones = (1,) * len(grid)
-    for first in range(0, channels, width):
-        some = slice(first, min(first + width, channels))
-        factors = weight.reshape(channels, multiple, -1)[some]
-        for samples, _ in _pieces(len(x), 1, (some.stop - first) * _math.prod(grid) * x.itemsize, _CACHED_BYTES):
-            buffer = _padded(x[samples, some].swapaxes(0, 1), padded, padding, slice(0, padded[0]), max(offsets))
-            count = samples.stop - samples.start
-            for m in range(multiple):
-                if flat:
-                    length = _math.prod(grid)
-                    terms = (buffer[:, :, start : start + length] for start in offsets)
-                    shaped = factors[:, m].reshape(-1, len(taps), 1, 1)
-                else:
-                    whole = buffer[:, :, : _math.prod(padded)].reshape(*buffer.shape[:2], *padded)
-                    terms = (whole[_reached(tap, out, stride)] for tap in taps)
-                    shaped = factors[:, m].reshape(-1, len(taps), 1, *ones)
-                total: Any = None
-                for number, term in enumerate(terms):
-                    if total is None:
-                        total = term * shaped[:, number]
-                        product = _np.empty_like(total)
-                    else:
-                        total += _np.multiply(term, shaped[:, number], out=product)
-                total = total.reshape(some.stop - first, count, *grid)[inside]
-                mine = slice(first * multiple + m, some.stop * multiple, multiple)
-                added = offset if isinstance(offset, int) else offset[mine]
-                _np.add(total, added, out=result[samples, mine].swapaxes(0, 1))
 
 
 # -- windows -----------------------------------------------------------------------------------------------------

@@ -123,6 +123,8 @@ def _add_rows(out: Any, rows: Any, value: Any) -> None:
     if rows.size and (rows.min() < 0 or rows.max() >= out.shape[0]):
         raise IndexError(f"indices from {rows.min()} to {rows.max()} for an axis of size {out.shape[0]}")
     width = out[0].size
-    if width > 1:
-        rows = (rows[:, None] * width + _np.arange(width)).ravel()
-    _np.add.at(out.reshape(-1), rows, value.ravel())
+    flat, value, offsets = out.reshape(-1), value.reshape(len(rows), width), _np.arange(width)
+    step = max(1, (1 << 15) // width)  # the positions of that many elements fit a cache
+    for start in range(0, len(rows), step):
+        stop = start + step
+        _np.add.at(flat, (rows[start:stop, None] * width + offsets).ravel(), value[start:stop].ravel())

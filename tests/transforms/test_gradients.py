@@ -1,0 +1,200 @@
+"""grad and its family: what is a gradient when there is none, what is refused, and what is left behind."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import modes
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def test_what_the_output_does_not_depend_on_has_a_zero_gradient():
+    gradients = pb.grad(lambda x, y: np.sum(x), argnums=(0, 1))(X, {"a": X, "b": 2.0})
+    assert gradients[1]["a"].tolist() == [0.0, 0.0, 0.0]
+    assert gradients[1]["b"] == 0.0
+    assert pb.grad(lambda x: 3.0)(X).tolist() == [0.0, 0.0, 0.0]
+    assert pb.value_and_grad(lambda x: np.float64(3.0))(X)[0] == 3.0
+    assert pb.grad(lambda x: pb.tensor(3.0))(X).tolist() == [0.0, 0.0, 0.0]
+    assert pb.jacrev(lambda x: np.ones(2))(X).tolist() == np.zeros((2, 3)).tolist()
+    assert pb.jacfwd(lambda x: np.ones(2))(X).tolist() == np.zeros((2, 3)).tolist()
+    assert pb.jvp(lambda x: (3.0, np.ones(2)), (X,), (X,))[1][0] == 0.0
+    assert pb.vjp(lambda x: np.ones(2), X)[1](np.ones(2))[0].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_single_element_counts_as_a_scalar():
+    assert pb.grad(lambda x: x[:1])(X).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_complex_gradients_point_uphill():
+    z = np.array([1 + 2j, -0.5j])
+    gradient = pb.grad(lambda z: np.sum(np.abs(z) ** 2))(z)
+    np.testing.assert_allclose(gradient, 2 * z)
+    assert gradient.dtype == np.complex128
+
+
+def test_writing_to_an_argument_is_seen_by_the_gradient_and_not_by_the_caller():
+    def f(x):
+        x[0] = x[1] * x[2]
+        x *= 2
+        return np.sum(x)
+
+    x = X.copy()
+    for transform in (pb.grad, pb.jacrev, pb.jacfwd):
+        assert transform(f)(x).tolist() == [0.0, 8.0, 6.0]
+        assert x.tolist() == X.tolist()
+    t = pb.tensor(X)
+    assert pb.grad(f)(t).tolist() == [0.0, 8.0, 6.0]
+    assert t.tolist() == X.tolist()
+
+
+def test_no_grad_outside_and_inside():
+    with pb.no_grad():
+        assert pb.grad(lambda x: np.sum(x**2))(X).tolist() == [2.0, 4.0, 6.0]
+        assert pb.jvp(np.sin, (0.0,), (1.0,))[1] == 1.0
+        assert pb.hessian(lambda x: np.sum(x**2))(X).tolist() == (2 * np.eye(3)).tolist()
+        _, pullback = pb.vjp(np.sin, 0.0)
+        assert pullback(1.0) == (1.0,)
+
+    def f(x):
+        with pb.no_grad():
+            constant = np.sum(x)
+        return constant * np.sum(x)
+
+    for transform in (pb.grad, pb.jacfwd, pb.jacrev):
+        assert transform(f)(X).tolist() == [6.0, 6.0, 6.0]
+
+
+def test_no_grad_around_an_inner_transform_makes_it_a_constant():
+    def f(x):
+        with pb.no_grad():
+            slope = pb.grad(lambda y: y**2 * x)(3.0)
+        return slope * x
+
+    for derivative in (pb.grad, lambda f: lambda x: pb.jvp(f, (x,), (1.0,))[1]):
+        assert derivative(f)(2.0) == 12.0
+
+
+def test_stop_gradient():
+    tree = {"a": X, "b": 2.0}
+
+    def f(p):
+        stopped = pb.stop_gradient(p)
+        return np.sum(p["a"] * stopped["a"]) * stopped["b"]
+
+    assert pb.grad(f)(tree)["a"].tolist() == (2 * X).tolist()
+    assert pb.grad(f)(tree)["b"] == 0.0
+    assert pb.jvp(lambda x: x * pb.stop_gradient(x), (3.0,), (1.0,))[1] == 3.0
+    assert pb.stop_gradient({"n": 3, "s": "text"}) == {"n": 3, "s": "text"}
+
+
+def test_captured_variables():
+    w = pb.tensor(X, requires_grad=True)
+    gradient = pb.grad(lambda x: np.sum(x * x * w))(X)
+    assert type(gradient) is np.ndarray  # arrays in, arrays out
+    tracked = pb.grad(lambda x: np.sum(x * x * w))(pb.asarray(X))
+    pb.sum(tracked).backward()
+    assert w.grad.tolist() == (2 * X).tolist()
+    assert pb.grad(lambda x: np.sum(x**3))(w).requires_grad  # a gradient penalty
+    consumed = w * 2
+    pb.sum(consumed).backward()
+    assert pb.grad(lambda x: np.sum(x * consumed))(X).tolist() == (2 * X).tolist()
+
+
+def test_no_tensor_gets_a_gradient():
+    w = pb.tensor(X, requires_grad=True)
+    pb.grad(lambda x: np.sum(x * w))(w)
+    assert w.grad is None
+
+
+def test_the_guard_is_off():
+    with np.errstate(all="ignore"):
+        gradient = pb.grad(lambda x: np.sum(np.log(x)))(np.array([0.0, -1.0]))
+    assert np.isinf(gradient[0])
+
+
+def test_exceptions_leave_nothing_behind():
+    def fails(x):
+        raise KeyError("inside")
+
+    for transform in (pb.grad, pb.jacrev, pb.jacfwd, lambda f: pb.hessian(f), lambda f: lambda x: pb.vjp(f, x)):
+        with pytest.raises(KeyError, match="inside"):
+            transform(fails)(X)
+    with pytest.raises(KeyError, match="inside"):
+        pb.grad(lambda x: np.sum(pb.grad(fails)(x)))(X)
+    assert modes.current() is None
+    w = pb.tensor(X, requires_grad=True)
+    assert type(pb.grad(lambda x: np.sum(x * w))(X)) is np.ndarray
+
+
+def test_threads():
+    results = {}
+
+    def work(number):
+        x = np.full(3, float(number))
+        results[number] = [pb.grad(lambda x: np.sum(pb.grad(lambda y: np.sum(y**3))(x)))(x)[0] for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {i: [6.0 * i] * 20 for i in range(4)}
+
+
+def test_vjp_can_be_pulled_back_many_times():
+    output, pullback = pb.vjp(lambda x, y: {"p": x * y, "s": np.sum(x)}, X, X + 1)
+    assert output["p"].tolist() == [2.0, 6.0, 12.0]
+    for scale in (1.0, 2.0):
+        x_bar, y_bar = pullback({"p": scale * np.ones(3), "s": 0.0})
+        assert x_bar.tolist() == (scale * (X + 1)).tolist()
+        assert y_bar.tolist() == (scale * X).tolist()
+
+
+def test_vjp_of_complex_functions_conjugates_as_torch_does():
+    torch = pytest.importorskip("torch")
+    z, c = np.array([1 + 2j, 0.5 - 1j]), np.array([0.3 + 1j, 2.0 - 1j])
+    expected = torch.autograd.functional.vjp(lambda z: z * z * 1j, torch.tensor(z), torch.tensor(c))[1]
+    np.testing.assert_allclose(pb.vjp(lambda z: z * z * 1j, z)[1](c)[0], expected.numpy())
+
+
+ERRORS = [
+    (lambda: pb.grad(lambda x: x * 2)(X), pb.ShapeError, r"returned shape \(3,\).*jacrev"),
+    (lambda: pb.grad(lambda x: np.ones(3))(X), pb.ShapeError, r"returned shape \(3,\)"),
+    (lambda: pb.grad(lambda x: np.sum(x * 1j))(X), pb.DtypeError, "real scalar, it returned complex128"),
+    (lambda: pb.grad(lambda x: np.argmax(x))(X), pb.DtypeError, "int64"),
+    (lambda: pb.grad(lambda x: None)(X), pb.DtypeError, "returned NoneType"),
+    (lambda: pb.grad(lambda x: (x[0], x))(X), pb.DtypeError, "has_aux=True"),
+    (lambda: pb.grad(lambda x: np.sum(x), has_aux=True)(X), pb.ShapeError, r"pair \(output, aux\)"),
+    (lambda: pb.grad(lambda x: x)(3), pb.DtypeError, r"argument 0 is 3, an integer.*Write 3\.0"),
+    (lambda: pb.grad(lambda x: x)(True), pb.DtypeError, "argument 0"),
+    (lambda: pb.grad(lambda x: np.sum(x))(np.arange(3)), pb.DtypeError, r"argument 0 is of dtype int64"),
+    (lambda: pb.grad(lambda x, p: x, 1)(1.0, {"a": [1.0, 2]}), pb.DtypeError, r"argument 1\['a'\]\[1\] is 2"),
+    (lambda: pb.grad(lambda x: x)("text"), pb.DtypeError, "argument 0 is of type str.*tree.register"),
+    (lambda: pb.grad(lambda x: x, argnums=1)(1.0), pb.ShapeError, "argnums=1.*1 positional"),
+    (lambda: pb.grad(lambda x: x)(x=1.0), pb.ShapeError, "Pass by position"),
+    (lambda: pb.grad(lambda x, y: x, argnums=(0, -2))(1.0, 2.0), pb.ShapeError, "argument 0 twice"),
+    (lambda: pb.grad(lambda x: x, argnums="x")(1.0), pb.DtypeError, "argnums must be an integer"),
+    (lambda: pb.vjp(np.sin, X)[1](np.ones(2)), pb.ShapeError, r"cotangent has shape \(2,\).*\(3,\)"),
+    (lambda: pb.vjp(np.sin, X)[1](np.ones(3, np.float32)), pb.DtypeError, "float32.*float64.*astype"),
+    (lambda: pb.vjp(lambda x: {"a": x}, X)[1]([X]), pb.ShapeError, r"structure Structure\(\[\*\]\)"),
+    (lambda: pb.vjp(np.sin, X)[1]("text"), pb.DtypeError, "cotangent must be an array"),
+    (lambda: pb.jvp(np.sin, X, X), pb.ShapeError, r"primals must be a tuple.*\(primal,\)"),
+    (lambda: pb.jvp(np.sin, (X,), (X[:2],)), pb.ShapeError, "tangent of argument 0"),
+    (lambda: pb.jvp(np.sin, (X,), (X, X)), pb.ShapeError, "structure"),
+    (lambda: pb.jvp(lambda p: p["a"], ({"a": X},), ({"a": X.astype("f4")},)), pb.DtypeError, r"argument 0\['a'\]"),
+    (lambda: pb.jvp(np.sin, (3,), (1,)), pb.DtypeError, "integer"),
+    (lambda: pb.jacrev(lambda z: np.abs(z))(np.ones(2, complex)), pb.DtypeError, "no complex Jacobian"),
+    (lambda: pb.jacfwd(lambda z: np.abs(z))(np.ones(2, complex)), pb.DtypeError, "no complex Jacobian"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), ERRORS)
+def test_errors_say_what_was_given_and_what_to_write(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+    assert modes.current() is None

@@ -27,7 +27,7 @@ class DType:
         self.numpy = numpy_dtype  # None for bfloat16 where ml_dtypes is not installed
 
     def __eq__(self, other: object) -> bool:
-        return self is other or _name_of(other) == self.name
+        return self is other or (type(other) is not DType and _name_of(other) == self.name)
 
     def __hash__(self) -> int:
         return hash(self.numpy)

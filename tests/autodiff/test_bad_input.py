@@ -42,6 +42,24 @@ def test_gradient_of_the_wrong_dtype(x) -> None:
     pb.backward(y, np.ones(3))
 
 
+def test_numbers_and_lists_as_gradient_take_the_tensors_dtype(x) -> None:
+    assert pb.backward(x * x, [1.0, 2.0, 3.0])[x]._data.tolist() == [2.0, 8.0, 18.0]
+    assert pb.backward(pb.sum(x * x), 2.0)[x].dtype == pb.float64
+    with pytest.raises(pb.ShapeError, match=r"\(2,\).*\(3,\)"):
+        pb.backward(x * x, [1.0, 2.0])
+
+
+def test_no_tensors(x) -> None:
+    y = pb.sum(x * x)
+    with pytest.raises(pb.DtypeError, match="list"):
+        pb.backward([y])
+    with pytest.raises(pb.DtypeError, match="float64"):
+        pb.backward(y, wrt=np.ones(3))
+    with pytest.raises(pb.DtypeError, match="str"):
+        pb.backward(y, wrt="x")
+    pb.backward(y)  # the graph is whole
+
+
 def test_result_that_depends_on_nothing() -> None:
     with pytest.raises(pb.GradientError, match="requires_grad=True"):
         pb.backward(pb.tensor(1.0))

@@ -91,7 +91,11 @@ class TestNorms:
 
     def test_refusals(self):
         grads = pb.backward((variable(1) * 2).sum())
-        for call in (lambda: grads.scale(float("nan")), lambda: grads.clip_global_norm(0), lambda: grads.clip_value(-1)):
+        for call in (
+            lambda: grads.scale(float("nan")),
+            lambda: grads.clip_global_norm(0),
+            lambda: grads.clip_value(-1),
+        ):
             with pytest.raises(ValueError):
                 call()
 

@@ -158,7 +158,7 @@ def assigned(y):
 @pytest.mark.parametrize("name", MASKED)
 def test_zero_cotangents_stay_zero(name):
     x = np.array([0.0, 2.0])
-    f = lambda t: MASKED[name](t).sum()  # noqa: E731
+    f = lambda t: MASKED[name](t).sum()
     with np.errstate(all="ignore"):
         gradient = pb.grad(f)(x)
         assert gradient[0] == 0 and np.isfinite(gradient).all()
@@ -170,9 +170,9 @@ def test_zero_cotangents_stay_zero(name):
 
 
 def test_second_derivatives_survive():
-    f = lambda x: ((3 * x) ** 2 / 2).sum()  # noqa: E731
+    f = lambda x: ((3 * x) ** 2 / 2).sum()
     assert pb.hessian(f)(np.array([0.0])) == 9
-    g = lambda x: pb.where(x > -1, (3 * x) ** 2 / 2, 0.0).sum()  # noqa: E731
+    g = lambda x: pb.where(x > -1, (3 * x) ** 2 / 2, 0.0).sum()
     assert pb.hessian(g)(np.array([0.0])) == 9
 
 

@@ -62,6 +62,17 @@ def test_one_graph_walked_from_many_threads() -> None:
         assert np.array_equal(found, expected)
 
 
+def test_threads_add_into_one_gradient() -> None:
+    w = pb.tensor(np.zeros(100), requires_grad=True)
+
+    def accumulate(i: int) -> None:
+        for _ in range(100):
+            pb.sum(w * float(i)).backward()
+
+    together(accumulate)
+    assert np.array_equal(w.grad._data, np.full(100, 100.0 * sum(range(THREADS))))
+
+
 def test_gradients_move_between_threads() -> None:
     w = pb.tensor(np.array([1.0, 2.0]), requires_grad=True)
     (grads,) = together(lambda i: pb.backward(pb.sum(w * w)), 1)

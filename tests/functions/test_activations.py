@@ -103,7 +103,7 @@ def test_half_precision_sums_in_single_precision(dtype) -> None:
 
 
 def test_errors_say_what_was_given() -> None:
-    with pytest.raises(pb.ShapeError, match=r"axis 2 is out of range for an array of shape \(2, 3\)"):
+    with pytest.raises(pb.ShapeError, match="axis 2 does not exist; the array has 2 axes"):
         pb.softmax(np.zeros((2, 3)), axis=2)
     with pytest.raises(pb.ShapeError, match="twice"):
         pb.logsumexp(np.zeros((2, 3)), axis=(0, -2))

@@ -9,13 +9,18 @@ import pullback as pb
 from .sample import Sample, rng
 
 _draw = rng("quantized").standard_normal
-WEIGHT = pb.quantize(_draw((3, 4)), "int8", axis=0)
+VALUES = _draw((3, 4))
+
+
+def weight() -> pb.Tensor:
+    return pb.quantize(pb.asarray(VALUES), "int8", axis=0)
+
 
 SAMPLES = [
-    Sample("quantized_matmul", "right", lambda x: pb.matmul(x, WEIGHT), (_draw((2, 3)),)),
-    Sample("quantized_matmul", "left", lambda x: pb.matmul(WEIGHT, x), (_draw((4, 2)),)),
-    Sample("quantized_matmul", "vector", lambda x: pb.matmul(WEIGHT, x), (_draw(4),)),
-    Sample("quantized_matmul", "stack", lambda x: pb.matmul(x, WEIGHT), (_draw((2, 2, 3)),)),
-    Sample("quantized_matmul", "complex", lambda x: pb.matmul(x, WEIGHT), (_draw((2, 3)) + 1j * _draw((2, 3)),)),
-    Sample("quantized_matmul", "no rows", lambda x: pb.matmul(x, WEIGHT), (np.zeros((0, 3)),)),
+    Sample("quantized_matmul", "right", lambda x: pb.matmul(x, weight()), (_draw((2, 3)),)),
+    Sample("quantized_matmul", "left", lambda x: pb.matmul(weight(), x), (_draw((4, 2)),)),
+    Sample("quantized_matmul", "vector", lambda x: pb.matmul(weight(), x), (_draw(4),)),
+    Sample("quantized_matmul", "stack", lambda x: pb.matmul(x, weight()), (_draw((2, 2, 3)),)),
+    Sample("quantized_matmul", "complex", lambda x: pb.matmul(x, weight()), (_draw((2, 3)) + 1j * _draw((2, 3)),)),
+    Sample("quantized_matmul", "no rows", lambda x: pb.matmul(x, weight()), (np.zeros((0, 3)),)),
 ]

@@ -20,6 +20,7 @@ def test_right_rules_survive(family: str) -> None:
 
 
 def test_every_known_equivalent_still_exists() -> None:
-    found = {(m.family, m.before, m.after) for family in mutate.FAMILIES for m in mutate.mutants(family)}
+    families = {family for family, _, _ in mutate.EQUIVALENT}
+    found = {(m.family, m.before, m.after) for family in families for m in mutate.mutants(family)}
     gone = [key for key in mutate.EQUIVALENT if key not in found]
     assert not gone, f"remove from mutate_equivalent.py, no rule reads so any more: {gone}"

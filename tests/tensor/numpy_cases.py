@@ -24,6 +24,7 @@ U = _random.uniform(-0.9, 0.9, size=4)
 SPD = S @ S.T + 4 * np.eye(4)
 INDEX = np.array([2, 0, 3, 0])
 MASK = np.array([True, False, True, True])
+HOLES = np.where(_random.random((3, 4)) < 0.25, np.nan, 1.0)
 
 
 def _filled(x: Any) -> Any:
@@ -122,8 +123,8 @@ REDUCTIONS: list[Case] = [
     ("ptp", lambda x: np.ptp(x, axis=1), (M,)),
     ("cumsum", np.cumsum, (M,)),
     ("cumprod", lambda x: np.cumprod(x, axis=1), (M,)),
-    ("nansum", lambda x: np.nansum(x * np.array([1.0, np.nan, 1.0, 1.0]), axis=1), (M,)),
-    ("nanmean", lambda x: np.nanmean(x * np.array([1.0, np.nan, 1.0, 1.0]), axis=1), (M,)),
+    ("nansum", lambda x: np.nansum(x * HOLES, axis=1), (M,)),
+    ("nanmean", lambda x: np.nanmean(x * HOLES, axis=1), (M,)),
     ("quantile", lambda x: np.quantile(x, [0.1, 0.5, 0.9], axis=1), (M,)),
     ("percentile keepdims", lambda x: np.percentile(x, 30, axis=(0, 2), keepdims=True), (T,)),
     ("cov", np.cov, (M,)),
@@ -133,6 +134,28 @@ REDUCTIONS: list[Case] = [
     ("diff", lambda x: np.diff(x, n=2, axis=1), (M,)),
     ("diff prepend", lambda x: np.diff(x, prepend=0.0, append=x[:1]), (V,)),
     ("ediff1d", np.ediff1d, (M,)),
+    ("nanmax", lambda x: np.nanmax(x * HOLES, axis=1), (M,)),
+    ("nanmin", lambda x: np.nanmin(x * HOLES, axis=0), (M,)),
+    ("nanprod", lambda x: np.nanprod(x * HOLES, axis=1), (M,)),
+    ("nanvar", lambda x: np.nanvar(x * HOLES, axis=1, ddof=1), (M,)),
+    ("nanstd", lambda x: np.nanstd(x * HOLES), (M,)),
+    ("nancumsum", lambda x: np.nancumsum(x * HOLES, axis=1), (M,)),
+    ("corrcoef", np.corrcoef, (M,)),
+]
+
+CALCULUS: list[Case] = [
+    ("gradient", np.gradient, (V,)),
+    ("gradient spacing", lambda x: np.gradient(x, 0.5, axis=1), (M,)),
+    ("gradient axes", lambda x: np.gradient(x, 0.5, 2.0)[0], (M,)),
+    ("gradient coordinates", np.gradient, (V, np.cumsum(P))),
+    ("correlate", np.correlate, (V, W[:2])),
+    ("correlate full", lambda x, y: np.correlate(x, y, "full"), (V, W[:3])),
+    ("correlate same", lambda x, y: np.correlate(x, y, "same"), (V, W[:3])),
+    ("correlate same longer", lambda x, y: np.correlate(x, y, "same"), (W[:3], V)),
+    ("correlate same even", lambda x, y: np.correlate(x, y, "same"), (W[:2], V)),
+    ("unwrap", lambda x: np.unwrap(3 * x), (V,)),
+    ("bincount", lambda x: np.bincount(INDEX, x, 6), (V,)),
+    ("piecewise", lambda x: np.piecewise(x, [x < 0, x > 0.5], [np.sin, lambda x: x * x, 2.0]), (V,)),
 ]
 
 PRODUCTS: list[Case] = [
@@ -161,7 +184,7 @@ CHOOSING: list[Case] = [
     ("select", lambda x: np.select([x > 1, x > 0], [x * 2, x**2], x), (V,)),
     ("clip", lambda x: np.clip(x, -0.5, 0.5), (V,)),
     ("clip one side", lambda x: np.clip(x, None, 0.5), (V,)),
-    ("clip names", lambda x: np.clip(x, min=0.1), (V,)),
+    *([("clip names", lambda x: np.clip(x, min=0.1), (V,))] if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else []),
     ("clip bounds", lambda x, low: np.clip(x, low, low + 1), (V, W)),
     ("nan_to_num", lambda x: np.nan_to_num(x * np.array([1.0, np.nan, np.inf, 1.0]), posinf=3.0, neginf=-3.0), (V,)),
     ("interp", lambda x, f: np.interp(x, [-2.0, -0.5, 0.5, 2.0], f), (V, W)),
@@ -231,6 +254,10 @@ SHAPES: list[Case] = [
     ("tril", np.tril, (M,)),
     ("triu", lambda x: np.triu(x, 1), (M,)),
     ("linspace", lambda x, y: np.linspace(x, y, 5), (V, W)),
+    ("logspace", lambda x, y: np.logspace(x, y, 4, base=2.0), (V, W)),
+    ("vander", np.vander, (V,)),
+    ("vander increasing", lambda x: np.vander(x, 3, increasing=True), (V,)),
+    ("resize", lambda x: np.resize(x, (2, 3)), (V,)),
     ("sinc", np.sinc, (np.array([0.0, 0.3, -1.2]),)),
     ("polyval", np.polyval, (V, M)),
     ("real", np.real, (V,)),
@@ -311,6 +338,7 @@ CASES = [
     for group, cases in (
         ("ufunc", UNARY_UFUNCS + BINARY_UFUNCS + UFUNC_METHODS),
         ("reduction", REDUCTIONS),
+        ("calculus", CALCULUS),
         ("product", PRODUCTS),
         ("choosing", CHOOSING),
         ("writing", WRITING),

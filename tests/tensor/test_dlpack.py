@@ -53,8 +53,18 @@ def test_the_first_protocol_cannot_say_read_only_so_it_gets_a_copy():
     taken = torch.utils.dlpack.from_dlpack(tensor.__dlpack__())
     taken[0] = 5.0
     assert tensor.tolist() == [1.0, 2.0]
-    with pytest.raises(BufferError, match="copy"):
-        tensor.__dlpack__(copy=False)
+
+
+def test_the_first_protocol_without_a_copy_shares_with_this_tensor_alone():
+    torch = pytest.importorskip("torch")
+    tensor = pb.tensor([1.0, 2.0])
+    clone = tensor.clone()
+    taken = torch.utils.dlpack.from_dlpack(tensor.__dlpack__(copy=False))
+    taken[0] = 5.0
+    assert tensor.tolist() == [5.0, 2.0]
+    assert clone.tolist() == [1.0, 2.0]
+    tensor += 1.0  # copies first: the memory is shared
+    assert taken.tolist() == [5.0, 2.0]
 
 
 def test_device():

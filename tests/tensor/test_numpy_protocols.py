@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.tensor import numpy_linalg, numpy_reductions, numpy_selection, numpy_shapes
+from pullback.tensor import numpy_calculus, numpy_linalg, numpy_reductions, numpy_selection, numpy_shapes
 
 from .numpy_cases import CASES
 
@@ -238,12 +238,11 @@ def test_like_functions_make_tensors_to_write_into():
 
 def test_every_numpy_function_works_where_no_gradient_is_needed():
     t = pb.asarray(np.array([3.0, 1.0, 2.0]))
-    assert np.gradient(t).tolist() == [-2.0, -0.5, 1.0]
     assert np.histogram(t, 2)[0].tolist() == [1, 2]
     assert isinstance(np.linalg.svd(np.diag(t)).U, pb.Tensor)
     assert np.apply_along_axis(np.sum, 0, t).item() == 6.0
     with pb.no_grad():
-        assert np.gradient(pb.tensor([3.0, 1.0, 2.0], requires_grad=True)).tolist() == [-2.0, -0.5, 1.0]
+        assert np.histogram(pb.tensor([3.0, 1.0, 2.0], requires_grad=True), 2)[0].tolist() == [1, 2]
 
 
 def test_scipy_special_ufuncs():
@@ -290,7 +289,7 @@ ARRAY = np.zeros(4, np.float32)
         (lambda t: np.sum(t, 0, None, None, False, 0, ARRAY > 0), TypeError, "np.sum: `where=`"),
         (lambda t: np.quantile(t, 0.5, method="lower"), TypeError, "method='lower'"),
         (lambda t: np.reshape(t, (2, 2), order="F"), TypeError, "order='F'"),
-        (lambda t: np.gradient(t), TypeError, "np.gradient has no gradient here"),
+        (lambda t: np.histogram(t), TypeError, "np.histogram has no gradient here"),
         (lambda t: np.spacing(t), TypeError, "`spacing` has no gradient here"),
         (lambda t: np.add.reduceat(t, [0, 2]), TypeError, "np.add.reduceat"),
         (lambda t: np.bitwise_and.reduce(t), TypeError, "np.bitwise_and.reduce"),
@@ -394,14 +393,14 @@ def test_operators_with_arrays_go_both_ways():
 
 
 def _implementations():
-    for module in (numpy_reductions, numpy_selection, numpy_shapes):
+    for module in (numpy_calculus, numpy_reductions, numpy_selection, numpy_shapes):
         for name, function in vars(module).items():
             if name.startswith("numpy_"):
                 yield np, name.removeprefix("numpy_"), function
     for name, function in vars(numpy_linalg).items():
         if name.startswith("linalg_"):
             yield np.linalg, name.removeprefix("linalg_"), function
-    for name in numpy_linalg._ONE_AXIS | numpy_linalg._SEVERAL_AXES | numpy_linalg._SHIFTS:
+    for name in sorted(numpy_linalg._ONE_AXIS | numpy_linalg._SEVERAL_AXES | numpy_linalg._SHIFTS):
         yield np.fft, name, numpy_linalg.find("fft", name)
 
 
@@ -409,12 +408,9 @@ def _implementations():
     ("namespace", "name", "function"), [pytest.param(*row, id=row[1]) for row in _implementations()]
 )
 def test_arguments_are_named_as_in_numpy(namespace, name, function):
-    if not hasattr(namespace, name):
-        pytest.skip(f"this NumPy has no {name}")
-    try:
-        theirs = inspect.signature(getattr(namespace, name)).parameters
-    except ValueError:
-        pytest.skip(f"this NumPy does not tell the arguments of {name}")
+    if np.lib.NumpyVersion(np.__version__) < "2.4.0":
+        pytest.skip("arguments are compared with those of NumPy 2.4")
+    theirs = inspect.signature(getattr(namespace, name)).parameters
     ours = inspect.signature(function).parameters
     accepted = {"constant_values"} if name == "pad" else set()
     if name == "empty_like":

@@ -155,7 +155,7 @@ def test_forward_mode_agrees(seed):
     rng = np.random.default_rng(seed)
     inputs = tuple(rng.uniform(0.3, 1.2, SIZE) for _ in range(2))
     direction = tuple(rng.standard_normal(SIZE) for _ in inputs)
-    f = lambda a, b: run(InPlace(), code, [a * 1.0, b * 1.0])  # noqa: E731
+    f = lambda a, b: run(InPlace(), code, [a * 1.0, b * 1.0])
     _, tangent = pb.jvp(f, inputs, direction)
     gradients = pb.grad(f, argnums=(0, 1))(*inputs)
     assert float(tangent) == pytest.approx(sum(float((g * d).sum()) for g, d in zip(gradients, direction)), rel=1e-9)

@@ -129,12 +129,12 @@ def restoration(operation: Operation, raws: Any, nodes: Any, out: Any) -> Any:
     return None
 
 
-class Outputs(tuple):  # type: ignore[type-arg]
+class Outputs(tuple):
     """The cotangents of an operation with several outputs; None where nothing depends on one."""
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Outputs:  # type: ignore[override]
+    def __add__(self, other: Any) -> Outputs:
         return Outputs(b if a is None else a if b is None else a + b for a, b in zip(self, other))
 
 

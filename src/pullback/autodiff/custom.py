@@ -19,6 +19,12 @@ class CustomOperation(Operation):
 
     __slots__ = ("kernel", "rules", "tangent_rule", "shape_rule", "recipes")
 
+    kernel: Callable[..., Any]
+    rules: dict[str, Rule]
+    tangent_rule: Any
+    shape_rule: Any
+    recipes: dict[tuple[bool, ...], Recipe]
+
     def kernel_for(self, backend: Any) -> Callable[..., Any]:
         return self.kernel
 
@@ -84,10 +90,10 @@ def custom_op(
     >>> w.grad
     tensor([12.])
     """
-    code = forward.__code__  # type: ignore[attr-defined]
+    code = forward.__code__
     arrays = code.co_varnames[: code.co_argcount]
     static = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    defaults = forward.__kwdefaults__ or {}  # type: ignore[attr-defined]
+    defaults = forward.__kwdefaults__ or {}
     for rule in rules:
         if rule not in arrays:
             raise TypeError(f"custom_op: rule for {rule!r}, but the arrays of `forward` are {', '.join(arrays)}.")
@@ -141,7 +147,7 @@ class BackwardOp:
     def __init__(self, inputs: Any = (), backward: Callable[[Tensor], Any] | None = None) -> None:
         self.inputs = tuple(inputs)
         if backward is not None:
-            self.backward = backward  # type: ignore[method-assign]
+            self.backward = backward  # type: ignore[method-assign, assignment]
 
     def backward(self, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of `inputs`, in their order, given that of the result; None for no gradient."""

@@ -224,7 +224,10 @@ def _restored_one(g: Any, shape: Any, dtype: Any) -> Any:
     raw = g._data if isinstance(g, Tensor) else g
     if raw.dtype != dtype:
         backend: Any = backends.of(raw)
-        if backend.dtype_of(raw).kind == "complex" and backend.dtype_of(backend.xp.zeros((), dtype, raw)).kind == "float":
+        if (
+            backend.dtype_of(raw).kind == "complex"
+            and backend.dtype_of(backend.xp.zeros((), dtype, raw)).kind == "float"
+        ):
             g = xp.real(g)
         g = xp.astype(g, dtype)
     return g
@@ -240,7 +243,7 @@ def _as_tensors(node: Node) -> list[Any]:
     parents = iter(node.inputs)
     inputs = [next(parents) if tracked else None for tracked in recipe.mask]
     values: list[Any] = []
-    for value, (kind, index) in zip(node.saved, recipe.sources):  # type: ignore[arg-type]
+    for value, (kind, index) in zip(node.saved, recipe.sources):
         if kind == "input":
             if operation.variadic:
                 value = tuple(_tensor(v, parent) for v, parent in zip(value, inputs))
@@ -284,9 +287,10 @@ def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
     saved = dict(zip(recipe.names, _as_tensors(node)))
     like = g if isinstance(g, Tensor) else next(part for part in g if part is not None)
     parents = iter(node.inputs)
-    inputs, variables = [], []
+    inputs: list[Any] = []
+    variables: list[Any] = []
     for name, tracked in zip(operation.inputs, recipe.mask):
-        x = saved.get(name)
+        x: Any = saved.get(name)
         if x is None and saved[name + "_shape"] is not None:  # its value has no influence on any gradient
             x = TENSORS.zeros(saved[name + "_shape"], saved[name + "_dtype"], like)
         if tracked:

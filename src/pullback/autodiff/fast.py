@@ -1,13 +1,14 @@
-"""The short way for elementwise operations on NumPy arrays in the default mode.
+"""The short way for operations on NumPy arrays in the default mode.
 
-`apply` does the same for every operation, backend and mode. What is compiled here from one template
-per number of inputs does it without loops, look-ups and tuples of arguments: a third of the time.
-Whatever is out of the ordinary falls through to `apply`.
+`apply` does the same for every operation, backend and mode. What is compiled here from templates does it
+without loops, look-ups and tuples of arguments: a third of the time. Whatever is out of the ordinary falls
+through to `apply`.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -146,30 +147,124 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
     return general.apply(operation, (x, y))
 
 
-_STUBS = {
-    ("x",): compiled("def function(x):\n    prepare()\n    return function(x)"),
-    ("x", "y"): compiled("def function(x, y):\n    prepare()\n    return function(x, y)"),
-}
+# Any operation with one output and no residuals: its inputs are tensors, or None where it allows that.
+_GENERAL = """
+def function({arguments}):
+    m = mode()
+    if (m is None or m is NO_GRAD) and {ordinary}:
+        {unpack}
+        try:
+            out = kernel({raws}{static})
+        except Exception:
+            return general(operation, ({inputs}), ({static}))
+        if type(out) is not ndarray:
+            out = asarray(out)
+        t = Tensor()
+        t._data = out
+        if m is NO_GRAD or ({untracked}):
+            t._node = None
+            return t
+        if out.dtype.kind not in "fc":
+            return general(operation, ({inputs}), ({static}))
+        mask = ({mask})
+        recipe = recipes.get(mask) or recipe_for(mask)
+        t._node = node = Node()
+        node.recipe = recipe
+        node.inputs = {parents}
+        node.saved = recipe.gather(({raws}), ({static}), (out,), ())
+        node.restore = None if {same_dtype} else restoration(operation, ({raws}), ({nodes}), out)
+{finish}
+    return general(operation, ({inputs}), ({static}))
+"""
+
+
+def call_for(name: str) -> Any:
+    """The function (*inputs, *static) of an operation, with its kernel's arguments in its kernel's order."""
+    operation = OPERATIONS[name]
+    arguments = ", ".join((*operation.inputs, *operation.static))
+    return _stub(name, arguments, lambda function: _prepare_call(function, operation))
+
+
+def _prepare_call(function: Any, operation: Operation) -> None:
+    inputs = operation.inputs
+    recipes: dict[tuple[bool, ...], Any] = {}
+
+    def recipe_for(mask: tuple[bool, ...]) -> Any:
+        recipes[mask] = recipe = NUMPY_TABLE.recipe(operation, mask)
+        return recipe
+
+    def listed(pattern: str, names: tuple[str, ...] = inputs) -> str:
+        return "".join(pattern.format(name) + ", " for name in names)
+
+    optional = [f"({x} is None or type({x}) is Tensor and type({x}._data) is ndarray)" for x in inputs[1:]]
+    first = f"type({inputs[0]}) is Tensor and type({inputs[0]}._data) is ndarray"
+    unpack = [f"{inputs[0]}_a = {inputs[0]}._data; {inputs[0]}_n = {inputs[0]}._node"] + [
+        f"{x}_a, {x}_n = (None, None) if {x} is None else ({x}._data, {x}._node)" for x in inputs[1:]
+    ]
+    source = _GENERAL.format(
+        arguments=", ".join((*inputs, *operation.static)),
+        ordinary=" and ".join([first, *optional]),
+        unpack="\n        ".join(unpack),
+        raws=listed("{}_a"),
+        static=listed("{}", operation.static),
+        inputs=listed("{}"),
+        nodes=listed("{}_n"),
+        untracked=" and ".join(f"{x}_n is None" for x in inputs),
+        mask=listed("{}_n is not None"),
+        parents=f"({inputs[0]}_n,)" if len(inputs) == 1 else f"tuple([n for n in ({listed('{}_n')}) if n is not None])",
+        same_dtype=" and ".join(
+            [f"{inputs[0]}_a.dtype is out.dtype"]
+            + [f"({x}_a is None or {x}_a.dtype is out.dtype)" for x in inputs[1:]]
+        ),
+        finish=_FINISH.replace("\n            ", "\n        "),
+    )
+    names = {"recipes": recipes, "recipe_for": recipe_for, "restoration": general.restoration}
+    _replace_code(function, source, {**_names_for(operation), **names})
 
 
 def function_for(name: str, operator: bool = False) -> Any:
-    """The function for a differentiable elementwise operation on tensors, or the operator method.
-
-    It is compiled at its first call, so that importing the package stays fast: until then it is a stub, whose
-    code is replaced.
-    """
+    """The function for a differentiable elementwise operation on tensors, or the operator method."""
     operation = OPERATIONS[name]
+    return _stub(name, ", ".join(operation.inputs), lambda function: _prepare_function(function, operation, operator))
+
+
+def _prepare_function(function: Any, operation: Operation, operator: bool) -> None:
+    names = _names_for(operation)
+    if operation.inputs == ("x",):
+        names["recipe"] = NUMPY_TABLE.recipe(operation, (True,))
+        source = _UNARY.format(saved=_saved(names["recipe"]), finish=_FINISH)
+    else:
+        saved = {}
+        for label, mask in (("xy", (True, True)), ("x", (True, False)), ("y", (False, True))):
+            names[f"recipe_{label}"] = recipe = NUMPY_TABLE.recipe(operation, mask)
+            saved[f"saved_{label}"] = _saved(recipe)
+        fallback = "operate(operation, x, y)" if operator else "general(operation, (x, y))"
+        expression = _OPERATORS.get(operation.name, "kernel(a, b)")
+        source = _BINARY.format(expression=expression, fallback=fallback, finish=_FINISH, **saved)
+    _replace_code(function, source, names)
+
+
+# -- compiling at the first call -----------------------------------------------------------------
+
+
+def _stub(name: str, arguments: str, prepare: Any) -> Any:
+    """A function that gets its real code when it is first called, so that importing the package stays fast."""
     scope: dict[str, Any] = {}
-    exec(_STUBS[operation.inputs], scope)
+    exec(_stub_code(arguments), scope)
     function = scope["function"]
     function.__name__ = function.__qualname__ = name
-    scope["prepare"] = lambda: _prepare(function, operation, operator)
+    scope["prepare"] = lambda: prepare(function)
     return function
 
 
-def _prepare(function: Any, operation: Operation, operator: bool) -> None:
-    """Give `function` its real code, and that code its names."""
-    scope: dict[str, Any] = {
+@lru_cache(maxsize=None)
+def _stub_code(arguments: str) -> Any:
+    return compiled(f"def function({arguments}):\n    prepare()\n    return function({arguments})")
+
+
+def _names_for(operation: Operation) -> dict[str, Any]:
+    """The names that every template uses."""
+    return {
         "Tensor": Tensor,
         "Node": Node,
         "ndarray": np.ndarray,
@@ -185,18 +280,11 @@ def _prepare(function: Any, operation: Operation, operator: bool) -> None:
         "general": general.apply,
         "operate": operate,
     }
-    if operation.inputs == ("x",):
-        scope["recipe"] = NUMPY_TABLE.recipe(operation, (True,))
-        source = _UNARY.format(saved=_saved(scope["recipe"]), finish=_FINISH)
-    else:
-        saved = {}
-        for label, mask in (("xy", (True, True)), ("x", (True, False)), ("y", (False, True))):
-            scope[f"recipe_{label}"] = recipe = NUMPY_TABLE.recipe(operation, mask)
-            saved[f"saved_{label}"] = _saved(recipe)
-        fallback = "operate(operation, x, y)" if operator else "general(operation, (x, y))"
-        expression = _OPERATORS.get(operation.name, "kernel(a, b)")
-        source = _BINARY.format(expression=expression, fallback=fallback, finish=_FINISH, **saved)
-    function.__globals__.update(scope)
+
+
+def _replace_code(function: Any, source: str, names: dict[str, Any]) -> None:
+    """Give `function` its real code, and that code its names."""
+    function.__globals__.update(names)
     made: dict[str, Any] = {}
     exec(compiled(source), made)  # made of the rules' argument names alone
     function.__code__ = made["function"].__code__

@@ -8,7 +8,7 @@ tangents are tensors themselves: of a lower level, or tracked for a later revers
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..tensor.core import Tensor
 from .engine import alias, walk
@@ -109,8 +109,8 @@ def _linear(operation: Operation, primals: Any, tangents: Any, static: Any) -> t
     """Apply the operation to the tangents: to all at once if it is jointly linear, else to one after the other."""
     from .apply import apply as run
 
-    if operation.variadic and operation.linear == ("*",):
-        filled = tuple(TENSORS.zeros_like(p) if t is None else t for p, t in zip(primals, tangents))
+    if operation.linear == ("*",):
+        filled = tuple(_zero_like(p) if t is None else t for p, t in zip(primals, tangents))
         result = run(operation, filled, static)
         return result if isinstance(result, tuple) else (result,)
     total: Any = None
@@ -121,6 +121,11 @@ def _linear(operation: Operation, primals: Any, tangents: Any, static: Any) -> t
         parts = result if isinstance(result, tuple) else (result,)
         total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
     return total
+
+
+def _zero_like(x: Any) -> Any:
+    """The tangent of what does not move: zeros for a tensor, 0 for a number, None for an absent input."""
+    return TENSORS.zeros_like(x) if isinstance(x, Tensor) else None if x is None else 0
 
 
 def _elementwise(operation: Operation, primals: Any, tangents: Any, static: Any, out: Tensor) -> Tensor:
@@ -188,7 +193,7 @@ def pull(outputs: list[Tensor], cotangents: list[Tensor], variables: list[Tensor
     return [_joined(g, t, level) for g, t in zip(gradients, moved)]
 
 
-def _at(x: Any, level: int) -> bool:
+def _at(x: Any, level: int) -> TypeGuard[Dual]:
     return isinstance(x, Dual) and x.level == level
 
 

@@ -173,6 +173,9 @@ def backward(
     dtypes: dict[Node, Any] = {}  # a gradient has its tensor's, also where rules compute in a wider one
     if wrt is not None:
         wanted = (wrt,) if isinstance(wrt, Tensor) else tuple(wrt)
+        for t in wanted:
+            if not isinstance(t, Tensor):
+                raise DtypeError(f"backward: wrt must be a tensor or several of them, got {type(t).__name__}.")
         dtypes = {Gradients._key(t): t._data.dtype for t in wanted}
         targets = frozenset(dtypes)
     cotangents = walk([(node, seed)], targets, retain_graph, create_graph, guarded)
@@ -195,6 +198,8 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
     if type(loss) is not Tensor:
         from .forward import Dual
 
+        if not isinstance(loss, Tensor):
+            raise DtypeError(f"backward: expected a tensor, got {type(loss).__name__}: {loss!r:.60}")
         if isinstance(loss, Dual):
             raise GradientError(
                 "backward: inside a forward-mode derivative (jvp, jacfwd, hessian) a walk would lose the tangents. "
@@ -216,7 +221,8 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
         return loss._node, loss._backend.xp.ones_like(loss._data)
     from ..functions.creation import asarray
 
-    seed = asarray(gradient, device=loss.device)
+    plain = isinstance(gradient, (int, float, complex, list, tuple))  # numbers take the tensor's dtype
+    seed = asarray(gradient, dtype=loss.dtype if plain else None, device=loss.device)
     if seed.shape != loss.shape:
         raise ShapeError(f"backward: gradient has shape {seed.shape}, tensor has shape {loss.shape}.")
     if seed.dtype != loss.dtype:
@@ -256,6 +262,7 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
     cotangents = walk([(node, seed)], None, retain_graph, False, guarded)
     del seed
     grads: dict[Any, Tensor] = {}
+    leaf: Any
     for leaf in list(cotangents):
         grads[leaf] = owned(cotangents.pop(leaf), leaf.dtype)
     with _adding:

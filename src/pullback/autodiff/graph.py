@@ -22,7 +22,7 @@ class Node:
     seq: int  # a parent's number is smaller than its child's
     recipe: Any  # autodiff.operation.Recipe; None for a leaf
     inputs: tuple[Node, ...]  # the tracked inputs' nodes
-    saved: tuple[Any, ...] | None  # in the order of recipe.names; None once released
+    saved: Any  # a tuple in the order of recipe.names; None once released
     restore: tuple[tuple[Any, Any], ...] | None  # (shape, raw dtype) per tracked input where these may differ
     code: CodeType | None  # where the user called the operation
     lasti: int

@@ -21,7 +21,7 @@ serves raw arrays of every backend, tensors (for higher orders) and traced progr
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, Callable, Iterable
 
 from ..errors import GradientError
@@ -37,7 +37,8 @@ class Operation:
     """What is known of an operation apart from its kernels and its rules."""
 
     __slots__ = (
-        "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs", "has_several_outputs", "is_simple", "differentiable",
+        "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs",
+        "has_several_outputs", "is_simple", "differentiable",
         "elementwise", "linear", "composite", "masking", "singular", "cheap",
     )  # fmt: skip
 
@@ -159,7 +160,7 @@ class Table:
         return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(source: str) -> Any:
     """The code of a template; many operations share one, and compiling is what takes time at import."""
     return compile(source, "<pullback>", "exec")
@@ -167,14 +168,25 @@ def compiled(source: str) -> Any:
 
 def argument_names(rule: Rule) -> tuple[str, ...]:
     """The names of a rule's arguments after the cotangent."""
-    code = rule.__code__  # type: ignore[attr-defined]
+    code = rule.__code__
     return code.co_varnames[1 : code.co_argcount]
 
 
 class Recipe:
     """How an operation is walked when a given subset of its inputs is tracked."""
 
-    __slots__ = ("operation", "mask", "names", "sources", "backward", "gather", "on_tensors", "masking", "keeps_more", "kept_arrays")
+    __slots__ = (
+        "operation",
+        "mask",
+        "names",
+        "sources",
+        "backward",
+        "gather",
+        "on_tensors",
+        "masking",
+        "keeps_more",
+        "kept_arrays",
+    )
 
     def __init__(self, operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> None:
         self.operation = operation
@@ -185,7 +197,9 @@ class Recipe:
         self._set_marks()
 
     @classmethod
-    def of_function(cls, operation: Operation, mask: tuple[bool, ...], names: tuple[str, ...], backward: Rule) -> Recipe:
+    def of_function(
+        cls, operation: Operation, mask: tuple[bool, ...], names: tuple[str, ...], backward: Rule
+    ) -> Recipe:
         """A recipe with a given `backward(g, *saved)`, which must work on raw arrays and on tensors."""
         recipe = cls.__new__(cls)
         recipe.operation = operation
@@ -206,7 +220,10 @@ class Recipe:
         )
         self.gather = _gather_function(self)
 
-def _backward_function(operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> tuple[Rule, tuple[str, ...]]:
+
+def _backward_function(
+    operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]
+) -> tuple[Rule, tuple[str, ...]]:
     """Compile `backward(g, *saved)`, which gives the tracked inputs' gradients, and the names of what it needs saved.
 
     It calls the rules directly: no loop and no look-up per node.
@@ -231,7 +248,7 @@ def _backward_function(operation: Operation, rules: dict[str, Rule], mask: tuple
 
 
 def _portable_form_needs(operation: Operation) -> tuple[str, ...]:
-    """What differentiating the portable form needs beside the inputs that the rule keeps: shapes and static arguments."""
+    """What differentiating the portable form needs beside the inputs that the rule keeps: shapes, static arguments."""
     if not operation.composite:
         return ()
     return tuple(f"{x}_{meta}" for x in operation.inputs for meta in ("shape", "dtype")) + operation.static

@@ -178,7 +178,8 @@ def _describe_forward(node: Node, values: dict[Node, Any], unknown: list[Node]) 
     doubtful = [n for n in unknown if n in set(node.inputs)]
     if doubtful:
         first = min(unknown, key=lambda n: n.seq)
-        return f"{bad} was made between {place(first)} (`{first.recipe.operation.name}`) and {place(node)} (`{operation.name}`)."
+        earlier = first.recipe.operation.name
+        return f"{bad} was made between {place(first)} (`{earlier}`) and {place(node)} (`{operation.name}`)."
     saved = dict(zip(node.recipe.names, node.saved or ()))
     names = operation.inputs if not operation.variadic else operation.inputs * len(parents)
     inputs = [

@@ -42,10 +42,14 @@ class JaxBackend(StandardBackend):
         def setitem(x: Any, value: Any, index: Any) -> Any:
             if concrete(index) and basic_index(index, x.shape) is None:
                 return general.setitem(x, value, index)  # keeps the last of values for one place
-            return x.at[native(index)].set(value)
+            return x.at[native(index)].set(fitting(x, value, index))
 
         def index_add(x: Any, value: Any, index: Any) -> Any:
-            return x.at[native(index)].add(value)
+            return x.at[native(index)].add(fitting(x, value, index))
+
+        def fitting(x: Any, value: Any, index: Any) -> Any:
+            """A value without more axes than the place it is written to: JAX does not drop leading ones."""
+            return general._fitting(value, x, x[native(index)].shape) if getattr(value, "ndim", 0) else value
 
         return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any, Sequence
 
 from ..autodiff import fast
-from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError
 from ..tensor.core import Tensor
-from .creation import asarray
+from .axes import all_axes, as_tensor, negative_axes
 
 __all__ = [
     "elu", "gelu", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "silu", "softmax",
@@ -18,6 +15,14 @@ __all__ = [
 ]  # fmt: skip
 
 Axis = int | Sequence[int]
+
+_leaky_relu = fast.call_for("leaky_relu")
+_elu = fast.call_for("elu")
+_gelu = fast.call_for("gelu")
+_softplus = fast.call_for("softplus")
+_softmax = fast.call_for("softmax")
+_log_softmax = fast.call_for("log_softmax")
+_logsumexp = fast.call_for("logsumexp")
 
 
 def _unary(name: str, text: str) -> Any:
@@ -73,7 +78,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     >>> pb.leaky_relu(pb.tensor([-2.0, 3.0]), 0.5)
     tensor([-1.,  3.])
     """
-    return apply(OPERATIONS["leaky_relu"], (x,), (float(negative_slope),))
+    return _leaky_relu(x, float(negative_slope))
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
@@ -83,7 +88,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     >>> pb.elu(pb.tensor([-1000.0, 3.0]), alpha=0.5)
     tensor([-0.5,  3. ])
     """
-    return apply(OPERATIONS["elu"], (x,), (float(alpha),))
+    return _elu(x, float(alpha))
 
 
 def gelu(x: Any, approximate: str = "none") -> Tensor:
@@ -95,7 +100,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f'gelu: approximate must be "none" or "tanh", got {approximate!r}.')
-    return apply(OPERATIONS["gelu"], (x,), (approximate,))
+    return _gelu(x, approximate)
 
 
 def softplus(x: Any, beta: float = 1.0) -> Tensor:
@@ -107,32 +112,15 @@ def softplus(x: Any, beta: float = 1.0) -> Tensor:
     """
     if not beta > 0:
         raise ValueError(f"softplus: beta must be positive, got {beta!r}.")
-    return apply(OPERATIONS["softplus"], (x,), (float(beta),))
+    return _softplus(x, float(beta))
 
 
 def _real(name: str, x: Any) -> Tensor:
     """`x` as a tensor of real numbers."""
-    x = asarray(x)
+    x = as_tensor(x)
     if x.dtype.kind == "complex":
         raise DtypeError(f"{name}: expected real numbers, got {x.dtype.name}. Pass the real and imaginary parts.")
     return x
-
-
-def _axes(name: str, x: Tensor, axis: Any) -> tuple[int, ...]:
-    """`axis` as a tuple of different negative integers; None means every axis."""
-    ndim = x.ndim
-    if axis is None:
-        return tuple(range(-ndim, 0))
-    axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
-    canonical = []
-    for a in axes:
-        a = index(a)
-        if not -ndim <= a < ndim:
-            raise ShapeError(f"{name}: axis {a} is out of range for an array of shape {x.shape}.")
-        canonical.append(a - ndim if a >= 0 else a)
-    if len(set(canonical)) < len(canonical):
-        raise ShapeError(f"{name}: axis {axis} names an axis twice for an array of shape {x.shape}.")
-    return tuple(canonical)
 
 
 def softmax(x: Any, axis: Axis = -1) -> Tensor:
@@ -146,7 +134,7 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
             [1. , 0. ]])
     """
     x = _real("softmax", x)
-    return apply(OPERATIONS["softmax"], (x,), (_axes("softmax", x, axis),))
+    return _softmax(x, negative_axes("softmax", axis, x.ndim))
 
 
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
@@ -157,7 +145,7 @@ def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     tensor([    0., -1000.])
     """
     x = _real("log_softmax", x)
-    return apply(OPERATIONS["log_softmax"], (x,), (_axes("log_softmax", x, axis),))
+    return _log_softmax(x, negative_axes("log_softmax", axis, x.ndim))
 
 
 def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
@@ -170,4 +158,5 @@ def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tenso
     tensor([1000.,  -inf])
     """
     x = _real("logsumexp", x)
-    return apply(OPERATIONS["logsumexp"], (x,), (_axes("logsumexp", x, axis), bool(keepdims)))
+    axes = all_axes(x.ndim) if axis is None else negative_axes("logsumexp", axis, x.ndim)
+    return _logsumexp(x, axes, bool(keepdims))

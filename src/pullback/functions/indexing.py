@@ -8,16 +8,16 @@ import numpy as np
 
 from .. import backends
 from ..autodiff.apply import apply
+from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
 from ..tensor.core import Tensor
 from .axes import as_tensor, negative_axis
-from .direct import one_array
 
 __all__ = ["index_add", "put_along_axis", "scatter_add", "take", "take_along_axis"]
 
-_getitem = one_array("getitem")
+_getitem = call_for("getitem")
 _PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))
 
 

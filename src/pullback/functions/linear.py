@@ -6,14 +6,13 @@ from operator import index as as_index
 from typing import Any
 
 from ..autodiff.apply import apply
-from ..autodiff.fast import function_for
+from ..autodiff.fast import call_for, function_for
 from ..autodiff.forward import Dual
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
 from ..errors import ShapeError
 from ..tensor.core import Tensor
-from . import direct
 from .axes import as_tensor, negative_axes, negative_axis
 from .subscripts import einsum
 
@@ -46,22 +45,23 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
     >>> pb.linear(pb.asarray([1.0, 2.0]), pb.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), pb.asarray([0.0, 0.0, 1.0]))
     tensor([1., 2., 4.])
     """
-    out = direct.linear(x, weight, bias)
-    if out is not None:
-        return out
     x, weight = as_tensor(x), as_tensor(weight)
-    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+    given, expected = x._data.shape, weight._data.shape
+    if len(expected) != 2 or not given or given[-1] != expected[1]:
         raise ShapeError(
             f"linear: x has shape {x.shape} and weight {weight.shape}; expected (..., inputs) and (outputs, inputs)."
         )
     if bias is not None:
         bias = as_tensor(bias)
-        if bias.shape != weight.shape[:1]:
+        if bias._data.shape != expected[:1]:
             raise ShapeError(f"linear: bias has shape {bias.shape}; expected {weight.shape[:1]}, one per output.")
-    if any(type(tensor) is Dual for tensor in (x, weight, bias)):  # products of tangents are cheaper than the rule's
-        product = matmul(x, matrix_transpose(weight))
+    if type(x) is Dual or type(weight) is Dual or type(bias) is Dual:
+        product = matmul(x, matrix_transpose(weight))  # products of tangents are cheaper than the rule's
         return product if bias is None else TENSORS.add(product, bias)
-    return apply(OPERATIONS["linear"], (x, weight, bias))
+    return _linear(x, weight, bias)
+
+
+_linear = call_for("linear")
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
@@ -75,7 +75,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return _matrix_transpose(_matrices("matrix_transpose", x))
 
 
-_matrix_transpose = direct.one_array("matrix_transpose")
+_matrix_transpose = call_for("matrix_transpose")
 
 
 def _matrices(name: str, x: Any) -> Tensor:

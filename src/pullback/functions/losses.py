@@ -8,15 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 from ..autodiff.apply import apply
+from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
+from .axes import as_tensor
 from .creation import asarray
 from .normalization import _floating
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "huber", "huber_loss", "l1_loss", "mse_loss",
 ]  # fmt: skip
+
+_soft_cross_entropy = call_for("soft_cross_entropy")
+_binary_cross_entropy_with_logits = call_for("binary_cross_entropy_with_logits")
+_mse_loss = call_for("mse_loss")
+_l1_loss = call_for("l1_loss")
+_huber_loss = call_for("huber_loss")
 
 
 def _check_reduction(name: str, reduction: str) -> None:
@@ -51,7 +59,7 @@ def cross_entropy(
     _check_reduction("cross_entropy", reduction)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing!r}.")
-    x, target = _floating("cross_entropy", x), asarray(target)
+    x, target = _floating("cross_entropy", x), as_tensor(target)
     if x.ndim == 0:
         raise ShapeError("cross_entropy: x must have the axes (samples, classes, ...) or (classes,), got a number.")
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
@@ -67,7 +75,7 @@ def cross_entropy(
                 f"cross_entropy: probabilities have shape {target.shape}, logits {x.shape}: they must be equal. "
                 "Class numbers must be integers."
             )
-        return apply(OPERATIONS["soft_cross_entropy"], (x, target, weight), (reduction, float(label_smoothing)))
+        return _soft_cross_entropy(x, target, weight, reduction, float(label_smoothing))
     if target.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"cross_entropy: target must be class numbers or probabilities, got {target.dtype.name}.")
     expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
@@ -79,7 +87,7 @@ def cross_entropy(
 
 def _pair(name: str, x: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Both as tensors of one shape: broadcasting them against each other is nearly always a mistake."""
-    x, target = _floating(name, x), asarray(target)
+    x, target = _floating(name, x), as_tensor(target)
     if target.dtype.kind in ("int", "uint", "bool"):
         target = asarray(target, dtype=x.dtype)
     target = _floating(name, target)
@@ -117,7 +125,7 @@ def binary_cross_entropy_with_logits(
     _check_reduction(name, reduction)
     x, target = _pair(name, x, target)
     factors = (_factor(name, "weight", weight, x), _factor(name, "pos_weight", pos_weight, x))
-    return apply(OPERATIONS[name], (x, target, *factors), (reduction,))
+    return _binary_cross_entropy_with_logits(x, target, *factors, reduction)
 
 
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -128,7 +136,7 @@ def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     2.0
     """
     _check_reduction("mse_loss", reduction)
-    return apply(OPERATIONS["mse_loss"], _pair("mse_loss", x, target), (reduction,))
+    return _mse_loss(*_pair("mse_loss", x, target), reduction)
 
 
 def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -139,7 +147,7 @@ def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     1.0
     """
     _check_reduction("l1_loss", reduction)
-    return apply(OPERATIONS["l1_loss"], _pair("l1_loss", x, target), (reduction,))
+    return _l1_loss(*_pair("l1_loss", x, target), reduction)
 
 
 def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
@@ -152,7 +160,7 @@ def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0)
     _check_reduction("huber_loss", reduction)
     if not delta > 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta!r}.")
-    return apply(OPERATIONS["huber_loss"], _pair("huber_loss", x, target), (reduction, float(delta)))
+    return _huber_loss(*_pair("huber_loss", x, target), reduction, float(delta))
 
 
 huber = huber_loss

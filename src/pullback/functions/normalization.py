@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from ..autodiff.apply import apply
+from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .activations import Axis, _axes
+from .activations import Axis
+from .axes import as_tensor, negative_axes
 from .creation import asarray
 
 __all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "rms_norm"]
 
+_embedding = call_for("embedding")
+
 
 def _floating(name: str, x: Any) -> Tensor:
-    x = asarray(x)
+    x = as_tensor(x)
     if x.dtype.kind != "float":
         raise DtypeError(f"{name}: expected floating-point numbers, got {x.dtype.name}. Convert with `.astype(...)`.")
     return x
@@ -31,7 +35,10 @@ def _normalized_axes(name: str, x: Tensor, normalized_shape: Any, axis: Any) -> 
     if (normalized_shape is None) == (axis is None):
         raise TypeError(f"{name}: give either normalized_shape or axis, for example axis=-1.")
     if axis is not None:
-        return _axes(name, x, axis)
+        axes = negative_axes(name, axis, x.ndim)
+        if not axes:
+            raise ShapeError(f"{name}: axis is empty: there is nothing to normalise over.")
+        return axes
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ShapeError(f"{name}: normalized_shape {shape} is not the end of the shape {x.shape} of x.")
@@ -236,7 +243,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     tensor([[1., 1.],
             [2., 2.]])
     """
-    indices, weight = asarray(indices), asarray(weight)
+    indices, weight = as_tensor(indices), as_tensor(weight)
     if indices.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"embedding: indices must be integers, got {indices.dtype.name}. They come before the weight.")
     if weight.ndim != 2:
@@ -244,7 +251,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     rows = weight.shape[0]
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows.")
-    out = apply(OPERATIONS["embedding"], (indices, weight))
+    out = _embedding(indices, weight)
     if padding_idx is None or not out.requires_grad:
         return out
     is_padding = apply(OPERATIONS["equal"], (indices, int(padding_idx) % rows))

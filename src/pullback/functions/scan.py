@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..autodiff.apply import apply
+from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .activations import _axes
-from .creation import asarray
+from .axes import as_tensor, negative_axis
 
 __all__ = ["ssm_scan"]
+
+_ssm_scan = call_for("ssm_scan")
 
 
 def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, reverse: bool = False) -> Tensor:
@@ -30,7 +32,7 @@ def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, rever
     x = _operand("x", x)
     if x.ndim == 0:
         raise ShapeError("ssm_scan: x must have an axis of time, got a number.")
-    (axis,) = _axes("ssm_scan", x, int(axis))
+    axis = negative_axis("ssm_scan", axis, x.ndim)
     a = _operand("a", a)
     _check_broadcast("a", a, x.shape, "x")
     if b is not None:
@@ -40,11 +42,11 @@ def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, rever
     if h0 is not None:
         h0 = _operand("h0", h0)
         _check_broadcast("h0", h0, x.shape[:axis] + x.shape[x.ndim + axis + 1 :], "x without its axis of time")
-    return apply(OPERATIONS["ssm_scan"], (x, a, h0), (axis, bool(reverse)))
+    return _ssm_scan(x, a, h0, axis, bool(reverse))
 
 
 def _operand(label: str, value: Any) -> Tensor:
-    value = asarray(value)
+    value = as_tensor(value)
     if value.dtype.kind not in ("float", "complex"):
         raise DtypeError(f"ssm_scan: {label} must be floating-point or complex, got {value.dtype.name}.")
     return value

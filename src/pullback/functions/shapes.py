@@ -8,17 +8,17 @@ from typing import Any, Sequence
 import numpy as np
 
 from ..autodiff.apply import apply
+from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import AxisError, DtypeError, ShapeError
 from ..tensor.core import Tensor
 from .axes import all_axes, as_tensor, negative_axes, negative_axis
-from .direct import one_array
 
-_reshape = one_array("reshape")
-_permute_dims = one_array("permute_dims")
-_expand_dims = one_array("expand_dims")
-_squeeze = one_array("squeeze")
-_broadcast_to = one_array("broadcast_to")
+_reshape = call_for("reshape")
+_permute_dims = call_for("permute_dims")
+_expand_dims = call_for("expand_dims")
+_squeeze = call_for("squeeze")
+_broadcast_to = call_for("broadcast_to")
 
 
 # -- shapes --------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from operator import index
 from typing import Any
 
 from ..autodiff import fast
-from ..autodiff.apply import apply
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError
 from ..tensor.core import Tensor
@@ -27,6 +26,7 @@ def _elementwise(name: str, text: str) -> Any:
 
 
 expit = sigmoid
+_polygamma = fast.call_for("polygamma")
 
 erf = _elementwise(
     "erf",
@@ -151,4 +151,4 @@ def polygamma(n: int, x: Any) -> Tensor:
         raise DtypeError(f"polygamma: the order n must be an integer, got {n!r}. It comes before x.") from None
     if order < 0:
         raise ValueError(f"polygamma: the order n must not be negative, got {order}.")
-    return digamma(x) if order == 0 else apply(OPERATIONS["polygamma"], (x,), (order,))
+    return digamma(x) if order == 0 else _polygamma(x, order)

@@ -127,17 +127,19 @@ def dlpack(
 ) -> Any:
     """Share the memory with another library, read-only; while it is shared, a write to the tensor copies first.
 
-    Consumers that speak only the first protocol cannot be told that memory is read-only: they get a copy.
+    Consumers that speak only the first protocol cannot be told that memory is read-only: they get a copy, or with
+    copy=False memory that this tensor has for itself.
     PyTorch is told, but lets its users write all the same; pass `copy=True` there before writing.
     """
     refuse_tracked(self, "DLPack export")
-    raw = self._backend.exported(self._data)
+    backend = self._backend
     if max_version is None or max_version[0] < 1:
-        if copy is False:
-            raise BufferError(
-                "DLPack: this consumer cannot take read-only memory, so it gets a copy, but copy=False was asked for."
-            )
-        return self._backend.copy(raw).__dlpack__(stream=stream)
+        if copy is not False:
+            return backend.copy(backend.exported(self._data)).__dlpack__(stream=stream)
+        if backend.writable and not backend.is_exclusive(self, "_data"):
+            self._data = backend.copy(self._data)  # what the consumer writes shows in this tensor, and in no other
+        return backend.exported(self._data).__dlpack__(stream=stream)
+    raw = backend.exported(self._data)
     if copy:
         return self._backend.copy(raw).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
     shared = self._backend.read_only(raw)

@@ -74,12 +74,12 @@ def set_backward_op(self: Tensor, op: BackwardOp) -> None:
     attach(self, op)
 
 
-Tensor.backward = backward  # type: ignore[attr-defined]
-Tensor.accumulate_grad = accumulate_grad  # type: ignore[attr-defined]
-Tensor.scale_grad = scale_grad  # type: ignore[attr-defined]
-Tensor.zero_grad = zero_grad  # type: ignore[attr-defined]
-Tensor.register_hook = register_hook  # type: ignore[attr-defined]
-Tensor.set_backward_op = set_backward_op  # type: ignore[attr-defined]
-Tensor.backward_op = property(  # type: ignore[attr-defined]
+Tensor.backward = backward
+Tensor.accumulate_grad = accumulate_grad
+Tensor.scale_grad = scale_grad
+Tensor.zero_grad = zero_grad
+Tensor.register_hook = register_hook
+Tensor.set_backward_op = set_backward_op
+Tensor.backward_op = property(
     operation_behind, doc="The operation whose result this tensor is, as a `BackwardOp`; None for variables."
 )

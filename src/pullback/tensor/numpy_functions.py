@@ -1,7 +1,7 @@
 """NumPy's functions in terms of Pullback's, for tensors that need a gradient: NumPy's names, arguments and defaults.
 
-The functions themselves are in `numpy_reductions`, `numpy_selection`, `numpy_shapes` and `numpy_linalg`, by the name
-that they have in NumPy.
+The functions themselves are in `numpy_reductions`, `numpy_calculus`, `numpy_selection`, `numpy_shapes` and
+`numpy_linalg`, by the name that they have in NumPy.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 
 from ..errors import DtypeError
-from . import numpy_linalg, numpy_reductions, numpy_selection, numpy_shapes
+from . import numpy_calculus, numpy_linalg, numpy_reductions, numpy_selection, numpy_shapes
 
 _NO_VALUE = np._NoValue
 
 #: Functions whose results carry no gradient, so that NumPy may compute them from the values alone.
 WITHOUT_GRADIENT = frozenset((
-    "all", "allclose", "any", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array2string", "array_equal",
-    "array_equiv", "array_repr", "array_str", "can_cast", "common_type", "count_nonzero", "digitize", "flatnonzero",
-    "isclose", "iscomplex", "iscomplexobj", "isin", "isneginf", "isposinf", "isreal", "isrealobj", "lexsort",
-    "linalg.matrix_rank", "may_share_memory", "nanargmax", "nanargmin", "ndim", "nonzero", "result_type",
-    "searchsorted", "shape", "shares_memory", "size", "tril_indices_from", "triu_indices_from",
+    "all", "allclose", "any", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array2string",
+    "array_equal", "array_equiv", "array_repr", "array_str", "can_cast", "common_type", "count_nonzero",
+    "diag_indices_from", "digitize", "einsum_path", "flatnonzero", "isclose", "iscomplex", "iscomplexobj", "isin",
+    "isneginf", "isposinf", "isreal", "isrealobj", "lexsort", "linalg.matrix_rank", "may_share_memory", "nanargmax",
+    "nanargmin", "ndim", "nonzero", "result_type", "searchsorted", "shape", "shares_memory", "size",
+    "tril_indices_from", "triu_indices_from",
 ))  # fmt: skip
 
 #: Functions that change an argument: they come here even if no tensor needs a gradient.
@@ -37,6 +38,7 @@ class Entry(NamedTuple):
     known: frozenset[str]  # the arguments that the implementation has
 
 
+_RENAMED = {"newshape": "shape"}  # NumPy 2.0's name for an argument that later versions call by another
 _entries: dict[Any, Entry] = {}
 
 
@@ -54,7 +56,7 @@ def _entry(function: Any) -> Entry:
         implementation = numpy_linalg.find(package, function.__name__)
     else:
         name = function.__name__
-        modules = (numpy_reductions, numpy_selection, numpy_shapes)
+        modules = (numpy_calculus, numpy_reductions, numpy_selection, numpy_shapes)
         implementation = next((vars(m)["numpy_" + name] for m in modules if "numpy_" + name in vars(m)), None)
     if implementation is None:
         return Entry(name, None, None, frozenset())
@@ -64,7 +66,7 @@ def _entry(function: Any) -> Entry:
     return Entry(
         name,
         implementation,
-        None if takes_any_number else theirs.co_varnames[: theirs.co_argcount],
+        None if takes_any_number else tuple(_RENAMED.get(n, n) for n in theirs.co_varnames[: theirs.co_argcount]),
         frozenset(own.co_varnames[: own.co_argcount + own.co_kwonlyargcount]),
     )
 
@@ -75,6 +77,7 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = (), {**dict(zip(entry.positions, args)), **kwargs}
     given = {}
     for key, value in kwargs.items():
+        key = _RENAMED.get(key, key)
         if key in entry.known:
             given[key] = value
         elif not _says_nothing(key, value):

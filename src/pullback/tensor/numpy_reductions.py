@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any, Callable
 
 import numpy as np
@@ -12,7 +13,6 @@ import pullback as pb
 from ..errors import DtypeError
 from .core import Tensor
 from .numpy_shapes import _tensor, numpy_atleast_2d
-from .numpy_ufuncs import operand as _operand
 
 _NO_VALUE = np._NoValue
 
@@ -127,6 +127,37 @@ def numpy_nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = F
     return numpy_nansum(x, axis, None, keepdims) / pb.sum(counted, axis=axis, keepdims=_given(keepdims, False))
 
 
+def _ignoring_nan(reduce: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    """A reduction that passes over NaN, which `neutral` takes the place of."""
+
+    def function(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+        x = _tensor(a)
+        return reduce(pb.where(pb.isnan(x), neutral, x), axis, keepdims=keepdims)
+
+    return function
+
+
+numpy_nanmax = _ignoring_nan(numpy_max, -math.inf)
+numpy_nanmin = _ignoring_nan(numpy_min, math.inf)
+numpy_nanprod = _ignoring_nan(numpy_prod, 1.0)
+
+
+def numpy_nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False) -> Any:
+    x = _in_dtype(_tensor(a), dtype)
+    centred = x - numpy_nanmean(x, axis, keepdims=True)
+    counted = pb.sum(pb.astype(pb.logical_not(pb.isnan(x)), x.dtype), axis=axis, keepdims=_given(keepdims, False))
+    return numpy_nansum(centred * centred, axis, None, keepdims) / (counted - ddof)
+
+
+def numpy_nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False) -> Any:
+    return pb.sqrt(numpy_nanvar(a, axis, dtype, ddof, keepdims))
+
+
+def numpy_nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    x = _tensor(a)
+    return numpy_cumsum(pb.where(pb.isnan(x), 0.0, x), axis, dtype)
+
+
 def numpy_quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: Any = False) -> Any:
     """Only by linear interpolation between neighbours, as is the default."""
     if method != "linear":
@@ -164,39 +195,18 @@ def numpy_cov(
     return pb.squeeze(pb.matmul(x, pb.conj(x).T if x.dtype.kind == "complex" else x.T) / (x.shape[1] - correction))
 
 
+def numpy_corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    covariance = numpy_cov(x, y, rowvar, dtype=dtype)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    deviation = pb.sqrt(pb.diagonal(covariance))
+    return covariance / deviation[:, None] / deviation
+
+
 def _rows_of(m: Any, rowvar: bool) -> Tensor:
     x = _tensor(m)
     x = numpy_atleast_2d(x)
     return x if rowvar or x.shape[0] == 1 else x.T
-
-
-def numpy_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = pb.moveaxis(_tensor(y), axis, -1)
-    if x is None:
-        steps = _operand(dx)
-    else:
-        x = _tensor(x)
-        steps = x[1:] - x[:-1] if x.ndim == 1 else pb.diff(pb.moveaxis(x, axis, -1), axis=-1)
-    return pb.sum(steps * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
-
-
-def numpy_diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    x = _tensor(a)
-    parts = [_edge(_given(prepend), x, axis), x, _edge(_given(append), x, axis)]
-    return pb.diff(pb.concat([part for part in parts if part is not None], axis=axis), axis=axis, n=n)
-
-
-def _edge(value: Any, x: Tensor, axis: int) -> Any:
-    if value is None:
-        return None
-    value = _tensor(value)
-    if value.ndim == 0:
-        value = pb.broadcast_to(value, tuple(1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)))
-    return pb.astype(value, x.dtype)
-
-
-def numpy_ediff1d(ary: Any) -> Any:
-    return pb.diff(pb.ravel(_tensor(ary)))
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -244,19 +254,3 @@ def numpy_cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -
     forward, backward = np.asarray([1, 2, 0]), np.asarray([2, 0, 1])
     result = x[..., forward] * y[..., backward] - x[..., backward] * y[..., forward]
     return pb.moveaxis(result, -1, axisc)
-
-
-def numpy_convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    x, y = _tensor(a), _tensor(v)
-    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
-        raise DtypeError(f"np.convolve: expected two vectors that are not empty, got shapes {x.shape} and {y.shape}.")
-    if y.size > x.size:
-        x, y = y, x
-    padded = pb.pad(x, (y.size - 1, y.size - 1))
-    windows = np.arange(x.size + y.size - 1)[:, None] + np.arange(y.size)
-    full = pb.matmul(padded[windows], pb.flip(y))
-    if mode == "full":
-        return full
-    length = x.size if mode == "same" else x.size - y.size + 1
-    start = (y.size - 1) // 2 if mode == "same" else y.size - 1
-    return full[start : start + length]

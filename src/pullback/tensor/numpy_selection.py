@@ -51,16 +51,6 @@ def numpy_nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = No
     return pb.where(pb.equal(x, -math.inf), float(limits.min) if neginf is None else neginf, x)
 
 
-def numpy_interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    x, xp, fp = _tensor(x), _tensor(xp), _tensor(fp)
-    knots = np.asarray(xp.detach())
-    lower = np.clip(np.searchsorted(knots, np.asarray(x.detach()), "right") - 1, 0, knots.size - 2)
-    start, width = xp[lower], xp[lower + 1] - xp[lower]
-    inside = fp[lower] + (x - start) * (fp[lower + 1] - fp[lower]) / width
-    inside = pb.where(pb.less(x, xp[0]), fp[0] if left is None else left, inside)
-    return pb.where(pb.greater(x, xp[-1]), fp[-1] if right is None else right, inside)
-
-
 def numpy_take(a: Any, indices: Any, axis: Any = None) -> Any:
     x, places = _tensor(a), _tensor(indices)
     x, axis = (pb.ravel(x), 0) if axis is None else (x, axis % x.ndim)

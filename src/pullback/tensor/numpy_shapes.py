@@ -267,6 +267,25 @@ def numpy_linspace(
     return (points, (stop - start) / sections) if retstep else points
 
 
+def numpy_logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    points = pb.pow(_operand(base), numpy_linspace(start, stop, num, endpoint, axis=axis))
+    return points if dtype is None else pb.astype(points, pb.dtypes.get(np.dtype(dtype)))
+
+
+def numpy_vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    x = _tensor(x)
+    powers = range(len(x) if N is None else N)
+    return pb.stack([x**power for power in (powers if increasing else reversed(powers))], axis=-1)
+
+
+def numpy_resize(a: Any, new_shape: Any) -> Any:
+    x = pb.ravel(_tensor(a))
+    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    return pb.reshape(x[np.arange(math.prod(shape)) % max(x.size, 1)], shape)
+
+
 # -- elementwise functions that are no ufuncs --------------------------------------------------------
 
 
@@ -306,6 +325,7 @@ def _of_first(name: str) -> Callable[..., Any]:
 # -- what is one call ------------------------------------------------------------------------------
 
 numpy_around = numpy_round
+numpy_astype = lambda x, dtype: pb.astype(_tensor(x), pb.dtypes.get(np.dtype(dtype)))
 numpy_array_split = _parts(lambda *args, **kwargs: pb.array_split(*args, **kwargs))
 numpy_atleast_1d = lambda *arys: _every(arys, 1)
 numpy_atleast_3d = lambda *arys: _every(arys, 3)

@@ -51,7 +51,7 @@ def _separate(tensor: Tensor, leaf: Leaf) -> None:
 def adopt(tensor: Tensor, result: Tensor) -> None:
     """Make `tensor` be `result`, which nobody else holds."""
     if isinstance(result, Dual) or isinstance(tensor, Dual):
-        tensor.__class__ = type(result)  # type: ignore[assignment]
+        tensor.__class__ = type(result)
         if isinstance(result, Dual):
             tensor._cell = result._cell
         else:
@@ -155,7 +155,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def _value_for(tensor: Tensor, value: Any) -> Any:
-    """The value to write, in the tensor's dtype; refuses what would lose its kind (float into int, complex into float)."""
+    """The value to write, in the tensor's dtype; refuses what loses its kind: float into int, complex into float."""
     kinds = ("bool", "uint", "int", "float", "complex")
     dtype = tensor.dtype
     if not isinstance(value, Tensor):
@@ -217,5 +217,5 @@ for _name, _operation in (
 ):
     if _operation in OPERATIONS:
         setattr(Tensor, f"__i{_name}__", in_place(OPERATIONS[_operation]))
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
-Tensor.data_mut = data_mut  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem
+Tensor.data_mut = data_mut

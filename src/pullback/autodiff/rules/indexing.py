@@ -17,12 +17,12 @@ def rules(xp: Any, op: Any) -> None:
     )  # fmt: skip
     op("place", "value", "shape index", linear="value", value=lambda g, index: xp.getitem(g, index))
     op(
-        "setitem", "x value", "index", masking=True,
+        "setitem", "x value", "index", linear="*", masking=True,
         x=lambda g, index: xp.setitem(g, 0, index),
         value=lambda g, value_shape, index: xp.sum_to_value(xp.read_last(g, index), value_shape),
     )  # fmt: skip
     op(
-        "index_add", "x value", "index",
+        "index_add", "x value", "index", linear="*",
         x=lambda g: g,
         value=lambda g, value_shape, index: xp.sum_to_value(xp.getitem(g, index), value_shape),
     )  # fmt: skip

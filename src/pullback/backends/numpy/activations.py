@@ -50,7 +50,8 @@ def blockwise(function: Any, kept: int, *arrays: Any) -> Any:
     count = _prod(shape[:cut])
     rows = [x.reshape(count, *x.shape[cut:]) for x in arrays]
     step = max(1, _BLOCK * count // size)
-    out, sums = None, ()
+    out: Any = None
+    sums: Any = ()
     for start in range(0, count, step):
         result = function(*[x[start : start + step] for x in rows])
         first, more = (result[0], result[1:]) if type(result) is tuple else (result, None)

@@ -37,17 +37,28 @@ def _blocks(rows: Any) -> Any:
 
 
 def _targets(target: Any, ignore_index: int, classes: int) -> tuple[Any, Any]:
-    """Which targets count, and all targets as valid classes."""
+    """All targets as valid classes, and which of them count: None if all do."""
     flat = target.reshape(-1)
-    counts = flat != ignore_index
-    flat = _np.where(counts, flat, flat.dtype.type(0))
-    if flat.size and not (flat.min() >= 0 and flat.max() < classes):
-        raise IndexError(f"targets from {flat.min()} to {flat.max()} for {classes} classes.")
-    return counts, flat
+    if not flat.size:
+        return flat, None
+    lowest, highest = int(_np.minimum.reduce(flat)), int(_np.maximum.reduce(flat))
+    counts = flat != ignore_index if lowest <= ignore_index <= highest else None
+    if counts is not None and not counts.all():
+        flat = _np.where(counts, flat, flat.dtype.type(0))
+        lowest, highest = int(_np.minimum.reduce(flat)), int(_np.maximum.reduce(flat))
+    else:
+        counts = None
+    if lowest < 0 or highest >= classes:
+        raise IndexError(f"targets from {lowest} to {highest} for {classes} classes.")
+    return flat, counts
 
 
-def _target_weights(counts: Any, flat: Any, weight: Any, dtype: Any) -> Any:
-    return counts.astype(dtype) if weight is None else _np.where(counts, weight[flat], 0).astype(dtype)
+def _target_weights(flat: Any, counts: Any, weight: Any, dtype: Any) -> Any:
+    """What the loss of each sample is multiplied by; None if by one."""
+    if weight is None:
+        return None if counts is None else counts.astype(dtype)
+    weights = _widened(weight)[flat]
+    return (weights if counts is None else _np.where(counts, weights, 0)).astype(dtype, copy=False)
 
 
 @_np.errstate(invalid="ignore")  # ignored samples may be infinite
@@ -57,27 +68,31 @@ def cross_entropy(
     """The loss, log(sum(exp(x))) of each row, and what a mean is divided by."""
     rows = _rows(x)
     classes = rows.shape[1]
-    counts, flat = _targets(target, ignore_index, classes)
+    flat, counts = _targets(target, ignore_index, classes)
     lse = _np.empty(len(rows), _np.float64 if x.dtype.itemsize == 8 else _np.float32)
-    picked = _np.empty_like(lse)
+    losses = _np.empty_like(lse)
     others = _np.empty_like(lse) if label_smoothing else None
     for block in _blocks(rows):
         part = _widened(rows[block])
         largest = _np.maximum.reduce(part, 1)
         shifted = part - largest[:, None]
         _np.exp(shifted, out=shifted)
-        lse[block] = _np.log(_np.add.reduce(shifted, 1)) + largest
-        picked[block] = part[_np.arange(len(part)), flat[block]]
+        total = lse[block]
+        _np.log(_np.add.reduce(shifted, 1), out=total)
+        total += largest
+        _np.subtract(total, part[_np.arange(len(part)), flat[block]], out=losses[block])
         if others is not None:
             others[block] = _np.add.reduce(part, 1) if weight is None else part @ _widened(weight)
-    weights = _target_weights(counts, flat, weight, lse.dtype)
-    losses = lse - picked
-    losses *= weights * (1 - label_smoothing)
+    weights = _target_weights(flat, counts, weight, lse.dtype)
+    if weights is not None:
+        losses *= weights
     if others is not None:
         total = classes if weight is None else _np.add.reduce(_widened(weight))
+        losses *= 1 - label_smoothing
         losses += (label_smoothing / classes) * (total * lse - others)
-    losses[~counts] = 0  # also where the logits of an ignored sample are infinite
-    normalizer = _np.add.reduce(weights)
+    if counts is not None:
+        losses[~counts] = 0  # also where the logits of an ignored sample are infinite
+    normalizer = lse.dtype.type(len(rows)) if weights is None else _np.add.reduce(weights)
     if reduction == "none":
         return losses.reshape(target.shape).astype(x.dtype, copy=False), lse, normalizer
     loss = _np.add.reduce(losses)
@@ -92,26 +107,36 @@ def cross_entropy_gradient(
 ) -> Any:  # fmt: skip
     rows = _rows(x)
     classes = rows.shape[1]
-    counts, flat = _targets(target, ignore_index, classes)
-    scale = _np.where(counts, _np.broadcast_to(g, target.shape).reshape(-1), 0).astype(lse.dtype)
+    flat, counts = _targets(target, ignore_index, classes)
+    scale = _widened(g).reshape(-1)  # one number for all rows, or one for each
     if reduction == "mean" and normalizer != 0:
-        scale /= normalizer
-    own = scale * _target_weights(counts, flat, weight, lse.dtype) * lse.dtype.type(1 - label_smoothing)
-    smooth = scale * lse.dtype.type(label_smoothing / classes)
-    total = own + smooth * (classes if weight is None else _np.add.reduce(_widened(weight)))
+        scale = scale / normalizer
+    weights = _target_weights(flat, counts, weight, lse.dtype)
+    own = scale if weights is None else scale * weights
+    total = own
+    if label_smoothing:
+        own = own * lse.dtype.type(1 - label_smoothing)
+        smooth = scale * lse.dtype.type(label_smoothing / classes)
+        total = own + smooth * (classes if weight is None else _np.add.reduce(_widened(weight)))
     out = _np.empty(rows.shape, x.dtype)
     for block in _blocks(rows):
         part = _np.subtract(_widened(rows[block]), lse[block, None])
         _np.exp(part, out=part)
-        part *= total[block, None]
+        part *= _of_block(total, block)[:, None]
         if label_smoothing:
-            part -= smooth[block, None] if weight is None else smooth[block, None] * _widened(weight)
-        part[_np.arange(len(part)), flat[block]] -= own[block]
-        part[~counts[block]] = 0
+            constant = _of_block(smooth, block)[:, None]
+            part -= constant if weight is None else constant * _widened(weight)
+        part[_np.arange(len(part)), flat[block]] -= _of_block(own, block)
+        if counts is not None:
+            part[~counts[block]] = 0
         out[block] = part
     if x.ndim < 3:
         return out.reshape(x.shape)
     return _np.moveaxis(out.reshape(x.shape[0], *x.shape[2:], classes), -1, 1)
+
+
+def _of_block(values: Any, block: slice) -> Any:
+    return values if len(values) == 1 else values[block]
 
 
 def soft_cross_entropy(x: Any, target: Any, weight: Any, reduction: str, label_smoothing: float) -> Any:

@@ -7,10 +7,11 @@ from typing import Any
 
 def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """Sum over the axes that broadcasting `shape` to `x.shape` added or stretched."""
-    extra = len(x.shape) - len(shape)
-    axes = tuple(
-        i - len(x.shape) for i, n in enumerate(x.shape) if i < extra or (shape[i - extra] == 1 and n != 1)
-    )
+    before, after = tuple(x.shape), tuple(shape)
+    extra = len(before) - len(after)
+    if before[extra:] == after:  # the common case: axes were only added
+        return xp.sum(x, tuple(range(-len(before), -len(after))), False) if extra else x
+    axes = tuple(i - len(before) for i, n in enumerate(before) if i < extra or (after[i - extra] == 1 and n != 1))
     if axes:
         x = xp.sum(x, axes, True)
-    return xp.reshape(x, shape) if tuple(x.shape) != tuple(shape) else x
+    return x if tuple(x.shape) == after else xp.reshape(x, after)

@@ -146,6 +146,22 @@ class TestBackward:
             second.sum().backward()
         assert np.array_equal(w.grad.numpy(), before) and second._node.saved is kept
 
+    def test_a_walk_to_some_tensors_leaves_the_rest_of_the_graph(self):
+        w, v = variable(2), variable(3)
+        y, x = w * w, v * v
+        z = (y * x).sum()
+        pb.backward(z, wrt=[y], retain_graph=True)
+        pb.backward(y.sum(), wrt=[w], retain_graph=True)
+        pb.backward(z, wrt=[y])
+        assert pb.backward(x.sum())[v].item() == 6 and pb.backward(y.sum())[w].item() == 4
+
+    def test_a_complex_loss_is_refused(self):
+        z = pb.tensor(np.array([1 + 2j]), requires_grad=True)
+        with pytest.raises(pb.DtypeError, match="abs"):
+            (z * z).sum().backward()
+        (z * z).sum().backward(np.array(1.0 + 0j))
+        assert np.allclose(z.grad.numpy(), 2 * (1 - 2j))
+
     def test_retain_graph_walks_twice(self):
         w = variable(2)
         loss = (w * w).sum()

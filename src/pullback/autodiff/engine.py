@@ -44,10 +44,12 @@ def walk(
         cotangents[node] = cotangents[node] + g if node in cotangents else g
     order = _in_order(cotangents, wrt is None)
     useful = None if wrt is None else _leading_to(order, wrt)
+    if useful is not None:
+        order = [node for node in order if node in useful]
     visitor = _Visitor(order, create_graph)
     plain = visitor.is_plain
     release = not (retain_graph or create_graph)
-    window = guard.Window(order, dict(cotangents), visitor.visit, release) if guarded else None
+    window = guard.Window(order, dict(cotangents), visitor.visit, release, useful) if guarded else None
     held, most = 0, guard.WINDOW_BYTES  # bytes kept alive in the window
     kept: dict[Node, Any] = {}
     summed: set[Node] = set()  # nodes whose cotangent is a buffer that this walk made
@@ -90,7 +92,7 @@ def walk(
                 if release:
                     node.saved = None
             else:
-                held += guard.bytes_kept(node) if node.recipe.keeps_more else getattr(g, "nbytes", 0)
+                held += guard.bytes_kept(node) if recipe.keeps_more else getattr(g, "nbytes", 0)
                 if held > most:
                     window.close(node, cotangents)
                     summed.clear()  # what the next window starts from must not be written any more

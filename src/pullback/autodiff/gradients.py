@@ -216,6 +216,11 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
                 f"backward: the tensor has shape {loss.shape}, not one element. "
                 "Reduce it to a scalar, for example with `.sum()`, or pass `gradient=` of that shape."
             )
+        if loss.dtype.kind == "complex":
+            raise DtypeError(
+                "backward: the tensor is complex, and a complex number cannot be minimised. Make it real, for "
+                "example with `pb.abs(...)` or `pb.real(...)`, or pass `gradient=`."
+            )
         if create_graph:
             return loss._node, TENSORS.ones_like(loss)
         return loss._node, loss._backend.xp.ones_like(loss._data)
@@ -246,9 +251,10 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
     backend: Any = backends.of(raw)
     tensor = make(backend.from_scalar(raw), None)
     del raw
-    if dtype is not None and tensor._data.dtype != dtype:
+    kept = tensor._data.dtype
+    if dtype is not None and kept is not dtype and kept != dtype:
         tensor._data = backend.xp.astype(tensor._data, dtype)
-    if backend.dtype_of(tensor._data).kind == "complex":
+    if backend.is_complex(tensor._data):
         tensor = _conj(tensor)
     if not (backend.is_exclusive(tensor, "_data") and backend.is_contiguous(tensor._data)):
         tensor._data = backend.copy(tensor._data)

@@ -73,9 +73,10 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
     small = []
     for g in cotangents:
         if type(g) is _ndarray:
-            if g.size <= 1024 and g.dtype.kind == "f":
-                small.append(g)
-            elif not _finite_array(g.ravel("K")):
+            flat = g.ravel("K")
+            if flat.nbytes <= 4096:
+                small.append(flat)
+            elif not _finite_array(flat):
                 return False
         elif isinstance(g, tuple):
             if not all_finite([part for part in g if part is not None]):
@@ -85,13 +86,12 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
             xp = backends.of(raw).xp  # type: ignore[union-attr]
             if not bool(xp.all(xp.isfinite(raw))):
                 return False
-    return not small or _finite_array(np.concatenate(small, None))
+    return not small or _finite_array(np.concatenate(small))
 
 
 def _finite_array(flat: Any) -> bool:
     """Whether a one-dimensional NumPy array is finite."""
-    square_sum = flat.dot(flat)
-    if isfinite(square_sum) if flat.dtype.kind == "f" else cmath.isfinite(square_sum):
+    if flat.dtype.kind != "c" and isfinite(flat.dot(flat)):
         return True
     return bool(np.isfinite(flat).all())
 
@@ -122,24 +122,31 @@ def _is_floating(raw: Any) -> bool:
 
 def bytes_kept(node: Node) -> int:
     """The bytes of the arrays that a node keeps."""
-    held = 0
     saved: Any = node.saved
-    for i in node.recipe.kept_arrays:
-        held += getattr(saved[i], "nbytes", 0)
-    return held
+    try:
+        return node.recipe.bytes_kept(*saved)
+    except AttributeError:  # numbers and lists among them
+        parts = [part for value in saved for part in (value if isinstance(value, tuple) else (value,))]
+        return sum([getattr(part, "nbytes", 0) for part in parts])
 
 
 class Window:
     """The stretch of a walk that can still be computed again: from `order[start]`, where `cotangents` were known."""
 
-    __slots__ = ("order", "visit", "release", "start", "cotangents")
+    __slots__ = ("order", "visit", "release", "useful", "start", "cotangents")
 
     def __init__(
-        self, order: list[Node], seeds: dict[Node, Any], visit: Callable[[Node, Any], Any], release: bool
+        self,
+        order: list[Node],
+        seeds: dict[Node, Any],
+        visit: Callable[[Node, Any], Any],
+        release: bool,
+        useful: set[Node] | None,
     ) -> None:
         self.order = order
         self.visit = visit
         self.release = release
+        self.useful = useful  # nodes without an input in here are not walked, and so not released; None for all
         self.start = 0
         self.cotangents = seeds
 
@@ -159,7 +166,8 @@ class Window:
     def _release(self, stop: int) -> None:
         if self.release:
             for node in self.order[self.start : stop]:
-                node.saved = None
+                if self.useful is None or not self.useful.isdisjoint(node.inputs):
+                    node.saved = None
 
     def check(self, cotangents: dict[Node, Any]) -> None:
         """Raise (or warn) if a cotangent is not finite, naming where that began."""
@@ -176,7 +184,7 @@ class Window:
         cotangents = dict(self.cotangents)
         for node in self.order[self.start :]:
             g = cotangents.pop(node, None)
-            if g is None:
+            if g is None or (self.useful is not None and self.useful.isdisjoint(node.inputs)):
                 continue
             if not is_finite(g):
                 return describe_backward(node, None, "the sum of its cotangents")

@@ -185,7 +185,7 @@ class Recipe:
         "on_tensors",
         "masking",
         "keeps_more",
-        "kept_arrays",
+        "bytes_kept",
     )
 
     def __init__(self, operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> None:
@@ -215,9 +215,7 @@ class Recipe:
         """What the walk asks of every node, at hand."""
         self.masking = self.operation.masking
         self.keeps_more = not self.operation.elementwise  # than a few arrays of the size of its cotangent
-        self.kept_arrays = tuple(
-            i for i, (kind, _) in enumerate(self.sources) if kind in ("input", "output", "residual")
-        )
+        self.bytes_kept = _bytes_function(self)
         self.gather = _gather_function(self)
 
 
@@ -252,6 +250,13 @@ def _portable_form_needs(operation: Operation) -> tuple[str, ...]:
     if not operation.composite:
         return ()
     return tuple(f"{x}_{meta}" for x in operation.inputs for meta in ("shape", "dtype")) + operation.static
+
+
+def _bytes_function(recipe: Recipe) -> Callable[..., int]:
+    """Compile `bytes_kept(*saved)`: the bytes of the arrays among what is kept. Fails where one is a number or a list."""
+    arrays = [n for n, (kind, _) in zip(recipe.names, recipe.sources) if kind in ("input", "output", "residual")]
+    source = f"lambda {', '.join(recipe.names)}: {' + '.join(name + '.nbytes' for name in arrays) or '0'}"
+    return eval(source)  # made of argument names alone
 
 
 def _gather_function(recipe: Recipe) -> Callable[..., tuple[Any, ...]]:

@@ -84,6 +84,9 @@ class Backend:
         """Whether `raw` has values now; arrays inside a program that is being traced have none."""
         return True
 
+    def is_complex(self, raw: Any) -> bool:
+        return self.dtype_of(raw).kind == "complex"
+
     def from_scalar(self, value: Any) -> Any:
         """Make an array of what a kernel returned: some libraries return scalars instead of 0-d arrays."""
         return value

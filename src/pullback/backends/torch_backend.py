@@ -45,19 +45,24 @@ class TorchBackend(StandardBackend):
             return tuple(torch.as_tensor(part, device=x.device) for part in where)
 
         def setitem(x: Any, value: Any, index: Any) -> Any:
-            out = x.clone(memory_format=torch.contiguous_format)
             if isinstance(value, torch.Tensor):
                 value = self.xp.astype(value, x.dtype)
-            if _steps_back(index):
-                places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
-                where = getitem(places, index)
-                value = (
-                    value if isinstance(value, torch.Tensor) else torch.as_tensor(value, dtype=x.dtype, device=x.device)
-                )
-                out.reshape(-1)[where.reshape(-1)] = torch.broadcast_to(value, where.shape).reshape(-1)
-            else:
+            if not _steps_back(index) and not _may_repeat(index):
+                out = self.copy(x)
                 out[native(x, index)] = value
-            return out
+                return out
+            places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
+            where = getitem(places, index)
+            if where.numel() == 0:
+                return self.copy(x)
+            value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
+            extra = max(value.ndim - where.ndim, 0)
+            values = torch.broadcast_to(value.reshape(value.shape[extra:]), where.shape).reshape(-1)
+            # Of several values for one place the last one stays, whatever the order in which a GPU writes.
+            last = torch.full((x.numel(),), -1, device=x.device)
+            last.scatter_reduce_(0, where.reshape(-1), torch.arange(where.numel(), device=x.device), "amax")
+            flat = torch.where(last >= 0, values[last.clamp(min=0)], x.reshape(-1))
+            return flat.reshape(x.shape)
 
         def index_add(x: Any, value: Any, index: Any) -> Any:
             places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
@@ -135,6 +140,15 @@ class TorchBackend(StandardBackend):
 def _steps_back(index: Any) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     return any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts)
+
+
+def _may_repeat(index: Any) -> bool:
+    """Whether a place can be named twice: there is an array or a list of integers in `index`."""
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = [part for part in parts if isinstance(part, (list, np.ndarray, torch.Tensor))]
+    return any(
+        str(getattr(part, "dtype", None) or np.asarray(part).dtype).rpartition(".")[2] != "bool" for part in arrays
+    )
 
 
 def _host(part: Any) -> Any:

@@ -67,6 +67,11 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
     is_ufunc = isinstance(kernel, np.ufunc)
 
     def method(self: Tensor, other: Any) -> Any:
+        if is_ufunc and type(other) is Tensor and type(self) is Tensor and _nothing_to_record(self, other):
+            # the short way for what an optimizer does: variables and their gradients, written in place
+            if type(self._data) is _ndarray and type(other._data) is _ndarray and _is_exclusive(self, "_data"):
+                if _compute_into(self._data, other._data):
+                    return self
         mode = modes.current()
         recording = mode is None or mode.recording
         if isinstance(self._node, Leaf):
@@ -113,6 +118,14 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
 
     method.__name__ = f"__i{operation.name}__"
     return method
+
+
+def _nothing_to_record(x: Tensor, y: Tensor) -> bool:
+    """Whether writing to `x` needs no look at the graph: neither is tracked, or `x` is a variable under `no_grad`."""
+    node = x._node
+    if modes.current() is modes.NO_GRAD:
+        return node is None or (type(node) is Leaf and not node.clones)
+    return node is None and y._node is None and modes.current() is None
 
 
 def _check_fits(operation: Operation, tensor: Tensor, result: Tensor) -> None:

@@ -91,6 +91,9 @@ class NumpyBackend(Backend):
         # bfloat16 is no dtype of NumPy's own, and next to it Python's floats count as float64
         return np.asarray(value, like.dtype) if type(value) is float and like.dtype.kind == "V" else value
 
+    def is_complex(self, raw: Any) -> bool:
+        return raw.dtype.kind == "c"
+
     def from_scalar(self, value: Any) -> Any:
         return value if type(value) is _ndarray else np.asarray(value)
 

@@ -19,6 +19,7 @@ from .operation import Operation, Recipe
 from .tables import TENSORS, tensor_table
 
 _by_sequence = attrgetter("seq")
+_ndarray = np.ndarray
 
 
 def walk(
@@ -49,16 +50,20 @@ def walk(
     visitor = _Visitor(order, create_graph)
     plain = visitor.is_plain
     release = not (retain_graph or create_graph)
-    window = guard.Window(order, dict(cotangents), visitor.visit, release, useful) if guarded else None
+    window = None  # of a guarded walk, once there is more than one
+    beginning = dict(cotangents)
     held, most = 0, guard.WINDOW_BYTES  # bytes kept alive in the window
     kept: dict[Node, Any] = {}
-    summed: set[Node] = set()  # nodes whose cotangent is a buffer that this walk made
-    take, find = cotangents.pop, cotangents.get
+    sums: dict[Node, Any] = {}  # cotangents in buffers that this walk made: more is added to them in place
+    take, find, find_sum = cotangents.pop, cotangents.get, sums.get
+    sized = hasattr(next(iter(cotangents.values()), None), "nbytes")
     with np.errstate(all="ignore"):
         for node in order:
             g = take(node, None)
             if g is None:
-                continue
+                g = sums.pop(node, None)
+                if g is None:
+                    continue
             if useful is not None:
                 if node in wrt:  # type: ignore[operator]
                     kept[node] = visitor.hooked(node, g)
@@ -77,34 +82,50 @@ def walk(
             else:
                 gradients = visitor.visit(node, g)
             for parent, gradient in zip(node.inputs, gradients):
+                total = find_sum(parent)
+                if total is not None:
+                    total += gradient
+                    continue
                 before = find(parent)
                 if before is None:
                     if useful is None or parent in useful:
                         cotangents[parent] = gradient
-                elif parent in summed:
-                    before += gradient
-                    cotangents[parent] = before
+                    continue
+                total = before + gradient
+                if type(total) is _ndarray:
+                    sums[parent] = total
+                    del cotangents[parent]
                 else:
-                    cotangents[parent] = before + gradient
-                    if not create_graph:
-                        summed.add(parent)
-            if window is None:
-                if release:
-                    node.saved = None
-            else:
-                held += guard.bytes_kept(node) if recipe.keeps_more else getattr(g, "nbytes", 0)
+                    cotangents[parent] = total
+            if guarded:
+                if recipe.keeps_like_cotangent:
+                    if sized:
+                        held += g.nbytes
+                elif recipe.keeps_arrays:
+                    held += recipe.bytes_kept(*node.saved)
                 if held > most:
+                    window = window or guard.Window(order, beginning, visitor.visit, release, useful)
+                    cotangents.update(sums)
+                    sums.clear()  # what the next window starts from must not be written any more
                     window.close(node, cotangents)
-                    summed.clear()  # what the next window starts from must not be written any more
                     held = 0
+            elif release:
+                node.saved = None
+        cotangents.update(sums)
         if visitor.hooks:
             for node in cotangents:
                 cotangents[node] = visitor.hooked(node, cotangents[node])
         if wrt is not None:
             kept.update((node, g) for node, g in cotangents.items() if node in wrt)
             cotangents = kept
-        if window is not None:
-            window.end(cotangents)
+        if guarded:
+            if window is None and useful is None and guard.all_finite(cotangents.values()):
+                if release:
+                    for node in order:
+                        node.saved = None
+            else:
+                window = window or guard.Window(order, beginning, visitor.visit, release, useful)
+                window.end(cotangents)
     return cotangents
 
 

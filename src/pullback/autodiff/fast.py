@@ -8,7 +8,7 @@ through to `apply`.
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,18 @@ from .graph import LIBRARY_FILES, Node, next_sequence_number, record_site
 from .operation import OPERATIONS, Operation, compiled
 from .tables import NUMPY_TABLE
 
+_users_code: list[Any] = [None]  # the code that called last and is not the library's: looked at first
+
 _FINISH = """
             node.seq = next_seq()
             frame = getframe(1)
             node.code = code = frame.f_code
             node.lasti = frame.f_lasti
-            if code.co_filename in LIBRARY_FILES:
-                record_site(node)
+            if code is not users_code[0]:
+                if code.co_filename in LIBRARY_FILES:
+                    record_site(node)
+                else:
+                    users_code[0] = code
             return t
 """
 
@@ -213,8 +218,7 @@ def _prepare_call(function: Any, operation: Operation) -> None:
         mask=listed("{}_n is not None"),
         parents=f"({inputs[0]}_n,)" if len(inputs) == 1 else f"tuple([n for n in ({listed('{}_n')}) if n is not None])",
         same_dtype=" and ".join(
-            [f"{inputs[0]}_a.dtype is out.dtype"]
-            + [f"({x}_a is None or {x}_a.dtype is out.dtype)" for x in inputs[1:]]
+            [f"{inputs[0]}_a.dtype is out.dtype"] + [f"({x}_a is None or {x}_a.dtype is out.dtype)" for x in inputs[1:]]
         ),
         finish=_FINISH.replace("\n            ", "\n        "),
     )
@@ -257,7 +261,7 @@ def _stub(name: str, arguments: str, prepare: Any) -> Any:
     return function
 
 
-@lru_cache(maxsize=None)
+@cache
 def _stub_code(arguments: str) -> Any:
     return compiled(f"def function({arguments}):\n    prepare()\n    return function({arguments})")
 
@@ -275,6 +279,7 @@ def _names_for(operation: Operation) -> dict[str, Any]:
         "next_seq": next_sequence_number,
         "getframe": sys._getframe,
         "LIBRARY_FILES": LIBRARY_FILES,
+        "users_code": _users_code,
         "record_site": record_site,
         "operation": operation,
         "general": general.apply,

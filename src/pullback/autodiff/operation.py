@@ -184,7 +184,8 @@ class Recipe:
         "gather",
         "on_tensors",
         "masking",
-        "keeps_more",
+        "keeps_like_cotangent",
+        "keeps_arrays",
         "bytes_kept",
     )
 
@@ -214,7 +215,10 @@ class Recipe:
     def _set_marks(self) -> None:
         """What the walk asks of every node, at hand."""
         self.masking = self.operation.masking
-        self.keeps_more = not self.operation.elementwise  # than a few arrays of the size of its cotangent
+        self.keeps_arrays = any(kind in ("input", "output", "residual") for kind, _ in self.sources)
+        self.keeps_like_cotangent = (  # arrays no larger than that
+            self.keeps_arrays and self.operation.elementwise and not self.operation.has_several_outputs
+        )
         self.bytes_kept = _bytes_function(self)
         self.gather = _gather_function(self)
 
@@ -253,10 +257,14 @@ def _portable_form_needs(operation: Operation) -> tuple[str, ...]:
 
 
 def _bytes_function(recipe: Recipe) -> Callable[..., int]:
-    """Compile `bytes_kept(*saved)`: the bytes of the arrays among what is kept. Fails where one is a number or a list."""
+    """Compile `bytes_kept(*saved)`: the bytes of the arrays among what is kept."""
     arrays = [n for n, (kind, _) in zip(recipe.names, recipe.sources) if kind in ("input", "output", "residual")]
-    source = f"lambda {', '.join(recipe.names)}: {' + '.join(name + '.nbytes' for name in arrays) or '0'}"
-    return eval(source)  # made of argument names alone
+    if recipe.operation.variadic or recipe.operation.many_outputs:  # numbers and lists of arrays among them
+        parts = f"for value in ({', '.join(arrays)},) for part in (value if type(value) is tuple else (value,))"
+        source = f"sum([getattr(part, 'nbytes', 0) {parts}])" if arrays else "0"
+    else:
+        source = " + ".join(f"getattr({name}, 'nbytes', 0)" for name in arrays) or "0"
+    return eval(f"lambda {', '.join(recipe.names)}: {source}")  # made of argument names alone
 
 
 def _gather_function(recipe: Recipe) -> Callable[..., tuple[Any, ...]]:

@@ -45,10 +45,13 @@ from .dtypes import (
     uint64,
 )
 from .errors import (
+    AxisError,
     DeviceError,
     DtypeError,
     GradientError,
     GraphConsumedError,
+    IndexingError,
+    LinearAlgebraError,
     NumericalInstabilityError,
     PullbackError,
     ShapeError,

@@ -166,10 +166,11 @@ def function({arguments}):
             out = asarray(out)
         t = Tensor()
         t._data = out
-        if m is NO_GRAD or ({untracked}):
+        kind = out.dtype.kind
+        if m is NO_GRAD or ({untracked}) or kind in "biu":
             t._node = None
             return t
-        if out.dtype.kind not in "fc":
+        if kind not in "fc":
             return general(operation, ({inputs}), ({static}))
         mask = ({mask})
         recipe = recipes.get(mask) or recipe_for(mask)

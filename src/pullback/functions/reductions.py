@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import asarray as as_ndarray, ndarray
-
-from .. import backends, dtypes, modes
-from ..autodiff.apply import apply, new_node
-from ..autodiff.operation import OPERATIONS, Operation
-from ..autodiff.tables import NUMPY_TABLE, TENSORS
+from .. import dtypes
+from ..autodiff.apply import apply
+from ..autodiff.fast import call_for
+from ..autodiff.operation import OPERATIONS
+from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor
 from .axes import all_axes, negative_axes, negative_axis
 from .creation import asarray
 
@@ -21,32 +20,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_CALLS = {
+    name: call_for(name)
+    for name in ("all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum")
+}
+
+
 def _reduce(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     if not isinstance(x, Tensor):
         x = asarray(x)
-    static = (None if axis is None else negative_axes(name, axis, len(x._data.shape)), bool(keepdims))
-    operation = OPERATIONS[name]
-    if type(x) is Tensor and type(x._data) is ndarray and modes.current() is None:
-        return _reduce_numpy(operation, x, static)
-    return apply(operation, (x,), static)
-
-
-def _reduce_numpy(operation: Operation, x: Tensor, static: Any) -> Tensor:
-    """What `apply` does, the short way: reductions end every loss."""
-    raw, node = x._data, x._node
-    try:
-        out = operation.kernel_for(backends.NUMPY)(raw, *static)
-    except Exception:
-        return apply(operation, (x,), static)  # which says what is wrong
-    if type(out) is not ndarray:
-        out = as_ndarray(out)
-    if node is not None:
-        if out.dtype == raw.dtype:
-            recipe = NUMPY_TABLE.recipe(operation, (True,))
-            node = new_node(recipe, (node,), recipe.gather((raw,), static, (out,), ()))
-        else:
-            node = None  # truth values and places
-    return make(out, node)
+    axes = None if axis is None else negative_axes(name, axis, len(x._data.shape))
+    return _CALLS[name](x, axes, bool(keepdims))
 
 
 def _total(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:

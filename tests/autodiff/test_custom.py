@@ -28,7 +28,27 @@ def test_custom_op_in_forward_mode():
 def test_custom_op_keeps_only_what_the_rules_name():
     double = pb.custom_op(lambda x: 2 * x, name="double", x=lambda g: 2 * g)
     w = pb.tensor([1.0], requires_grad=True)
-    assert double(w)._node.saved == ()
+    assert double(w)._node.saved == ((1,),)  # the shape, which the gradient is held against
+
+
+@pytest.mark.parametrize("through", [lambda w: w, lambda w: w * 1])
+def test_custom_op_results_are_checked(through):
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    cut = pb.custom_op(lambda x: x**3, name="cut", x=lambda g, x: (g * x)[:1])
+    with pytest.raises(pb.ShapeError, match=r"`cut` for `x` returned a gradient of shape \(1,\), .* shape \(2,\)"):
+        cut(through(w)).sum().backward()
+    with pytest.raises(pb.ShapeError, match="`cut`"):
+        pb.hessian(lambda x: cut(x).sum())(np.ones(2))
+    number = pb.custom_op(lambda x: x**3, name="number", x=lambda g: 3.0)
+    with pytest.raises(pb.DtypeError, match=r"`number` for `x` returned float: 3.0"):
+        number(through(w)).sum().backward()
+
+
+def test_custom_op_rule_that_forgot_the_broadcasting_is_an_error():
+    product = pb.custom_op(lambda x, w: x * w, name="product", x=lambda g, w: g * w, w=lambda g, x: g * x)
+    w = pb.tensor([2.0], requires_grad=True)
+    with pytest.raises(pb.ShapeError, match="`product` for `w`.*broadcast"):
+        product(pb.ones(3), w).sum().backward()
 
 
 def test_custom_op_with_joint_rule_and_untracked_input():

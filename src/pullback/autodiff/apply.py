@@ -163,7 +163,24 @@ def as_operand(x: Any, operation: Operation) -> Any:
         from ..functions.creation import asarray
 
         return asarray(x)
-    raise DtypeError(f"{operation.name}: expected a tensor, an array or a number, got {type(x).__name__}: {x!r:.60}")
+    advice = " Write `pb.asarray(...)` of it." if isinstance(x, (list, tuple)) else ""
+    raise DtypeError(
+        f"{operation.name}: expected a tensor, an array or a number, got {type(x).__name__}: {x!r:.60}.{advice}"
+    )
+
+
+def without_list(x: Any, y: Any) -> tuple[Any, Any] | None:
+    """A tensor and a list or tuple as two tensors, since operators take those as NumPy's do; None for other things."""
+    from ..functions.creation import array_of_list
+
+    try:
+        if isinstance(x, Tensor) and isinstance(y, (list, tuple)):
+            return x, array_of_list(y, x.device)
+        if isinstance(y, Tensor) and isinstance(x, (list, tuple)):
+            return array_of_list(x, y.device), y
+    except DtypeError:  # words, for example
+        return None
+    return None
 
 
 def describe(raw: Any) -> str:

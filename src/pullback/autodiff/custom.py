@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .. import modes
-from ..errors import GradientError, ShapeError
+from ..errors import DtypeError, GradientError, ShapeError
 from ..tensor.core import Tensor, make
 from .apply import apply, new_node
 from .graph import Leaf
@@ -32,22 +32,44 @@ class CustomOperation(Operation):
         recipe = self.recipes.get(mask)
         if recipe is None:
             self.check_differentiable(mask)
-            recipe = Recipe(self, self.rules, mask)
-            recipe.backward = _on_raw_arrays_too(recipe.backward)
-            recipe.on_tensors = True
+            tracked = [name for name, wanted in zip(self.inputs, mask) if wanted]
+            ruled = Recipe(self, self.rules, mask)
+            shapes = tuple(f"{name}_shape" for name in tracked)
+            names = ruled.names + tuple(name for name in shapes if name not in ruled.names)
+            backward = _checked_rules(self.name, tracked, ruled, [names.index(name) for name in shapes])
+            recipe = Recipe.of_function(self, mask, names, backward)
             self.recipes[mask] = recipe
         return recipe
 
 
-def _on_raw_arrays_too(backward: Rule) -> Rule:
-    """A rule written on tensors, for raw arrays as well: wraps what it is given, unwraps what it returns."""
+def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: list[int]) -> Rule:
+    """Rules written on tensors, for raw arrays as well: wraps what they are given, unwraps and checks what they return.
+
+    `shapes` says where among the saved values the shapes of the tracked inputs are.
+    """
+    backward, count = ruled.backward, len(ruled.names)
 
     def wrapped(g: Any, *saved: Any) -> Any:
         if _holds_tensors(g):
-            return backward(g, *saved)
-        with modes.changed(recording=False):
-            gradients = backward(_wrap(g), *map(_wrap, saved))
-        return tuple(grad._data if isinstance(grad, Tensor) else grad for grad in gradients)
+            gradients = backward(g, *saved[:count])
+        else:
+            with modes.changed(recording=False):
+                gradients = backward(_wrap(g), *map(_wrap, saved[:count]))
+            gradients = tuple([grad._data if isinstance(grad, Tensor) else grad for grad in gradients])
+        for name, place, gradient in zip(tracked, shapes, gradients):
+            if gradient is None:  # no gradient at all
+                continue
+            if not hasattr(gradient, "shape"):
+                raise DtypeError(
+                    f"the rule of `{operation}` for `{name}` returned {type(gradient).__name__}: {gradient!r:.60}; "
+                    f"expected a tensor of shape {tuple(saved[place])}."
+                )
+            if tuple(gradient.shape) != tuple(saved[place]):
+                raise ShapeError(
+                    f"the rule of `{operation}` for `{name}` returned a gradient of shape {tuple(gradient.shape)}, "
+                    f"but `{name}` has shape {tuple(saved[place])}. Sum it over the axes that were broadcast."
+                )
+        return gradients
 
     return wrapped
 

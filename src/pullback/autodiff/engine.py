@@ -56,7 +56,6 @@ def walk(
     kept: dict[Node, Any] = {}
     sums: dict[Node, Any] = {}  # cotangents in buffers that this walk made: more is added to them in place
     take, find, find_sum = cotangents.pop, cotangents.get, sums.get
-    sized = hasattr(next(iter(cotangents.values()), None), "nbytes")
     with np.errstate(all="ignore"):
         for node in order:
             g = take(node, None)
@@ -99,8 +98,7 @@ def walk(
                     cotangents[parent] = total
             if guarded:
                 if recipe.keeps_like_cotangent:
-                    if sized:
-                        held += g.nbytes
+                    held += getattr(g, "nbytes", 0)
                 elif recipe.keeps_arrays:
                     held += recipe.bytes_kept(*node.saved)
                 if held > most:

@@ -148,7 +148,8 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
     try:
         general.as_operand(x, operation), general.as_operand(y, operation)
     except TypeError:
-        return NotImplemented
+        pair = general.without_list(x, y)
+        return NotImplemented if pair is None else general.apply(operation, pair)
     return general.apply(operation, (x, y))
 
 

@@ -237,7 +237,10 @@ def _backward_function(
         called = [rules["joint"]]
     else:
         called = [rules[operation.inputs[i]] for i in wanted]
-    calls = [f"rule{i}({', '.join(('g', *argument_names(rule)))})" for i, rule in enumerate(called)]
+    calls = [
+        "g" if _passes_on(rule) else f"rule{i}({', '.join(('g', *argument_names(rule)))})"
+        for i, rule in enumerate(called)
+    ]
     if operation.variadic or (wanted and called[0] is rules.get("joint")):
         body = f"r = {calls[0]}\n    return ({''.join(f'r[{i}], ' for i in wanted)})"
     else:
@@ -247,6 +250,15 @@ def _backward_function(
     scope: dict[str, Any] = {f"rule{i}": rule for i, rule in enumerate(called)}
     exec(compiled(f"def backward({', '.join(('g', *names))}):\n    {body}"), scope)  # made of argument names alone
     return scope["backward"], names
+
+
+_PASSES_ON = (lambda g: g).__code__.co_code
+
+
+def _passes_on(rule: Rule) -> bool:
+    """Whether a rule is `lambda g: g`, which needs no call."""
+    code = rule.__code__
+    return code.co_code == _PASSES_ON and code.co_varnames == ("g",)
 
 
 def _portable_form_needs(operation: Operation) -> tuple[str, ...]:

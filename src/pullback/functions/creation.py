@@ -65,7 +65,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         return _of_raw(obj, backend, wanted, device, copy)
     if hasattr(obj, "__dlpack__"):
         return asarray(_of_dlpack(obj, copy), dtype=dtype, device=device)
-    if isinstance(obj, (list, tuple)) and any(isinstance(part, Tensor) for part in _parts(obj)):
+    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
         return _stacked(obj, wanted, device)
     if copy is False and isinstance(obj, (list, tuple, bool, int, float, complex)):
         raise ValueError(
@@ -134,6 +134,15 @@ def _parts(obj: Any) -> Iterator[Any]:
         yield obj
 
 
+def _holds_tensors(obj: Any) -> bool:
+    return any(isinstance(part, Tensor) for part in _parts(obj))
+
+
+def array_of_list(values: Any, device: str) -> Tensor:
+    """A tensor of the list that an operator was given, in the dtype that NumPy would give it."""
+    return asarray(values if _holds_tensors(values) else np.asarray(values), device=device)
+
+
 def _stacked(obj: Any, dtype: dtypes.DType | None, device: str | None) -> Tensor:
     """A tensor of nested lists that hold tensors, by stacking: the gradients find their way back."""
     if dtype is None:
@@ -144,7 +153,7 @@ def _stacked(obj: Any, dtype: dtypes.DType | None, device: str | None) -> Tensor
         device = next(part.device for part in _parts(obj) if isinstance(part, Tensor))
 
     def build(part: Any) -> Tensor:
-        if not (isinstance(part, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _parts(part))):
+        if not (isinstance(part, (list, tuple)) and _holds_tensors(part)):
             return asarray(part, dtype=dtype, device=device)
         rows = [build(row) for row in part]
         if len({row.shape for row in rows}) > 1:

@@ -61,8 +61,10 @@ def rules(xp: Any, op: Any) -> None:
     def logsumexp_x(g: Any, x: Any, out: Any, x_shape: Any, x_dtype: Any, axis: Any) -> Any:
         kept = tuple(1 if axis is None or i - len(x_shape) in axis else n for i, n in enumerate(x_shape))
         total = xp.reshape(wide(out), kept)
-        total = where(xp.isfinite(total), total, zero(total))  # of -inf alone: every share is zero
-        return narrowed(xp.reshape(wide(g), kept) * xp.exp(wide(x) - total), x_dtype)
+        terms = xp.exp(wide(x) - where(xp.isfinite(total), total, zero(total)))
+        whole = xp.sum(terms, axis, True)  # one, but for the rounding of `total`; zero if all of x is -inf
+        share_of_g = xp.reshape(wide(g), kept) / where(xp.equal(whole, 0), xp.ones_like(whole), whole)
+        return narrowed(terms * share_of_g, x_dtype)
 
     op("softmax", "x", "axis", x=softmax_x)
     op("log_softmax", "x", "axis", x=log_softmax_x)

@@ -66,11 +66,12 @@ def rules(xp: Any, op: Any) -> None:
     unary("log10", lambda g, x, x_dtype: g / (x * xp.full((), LN10, x_dtype, x)), singular=True)
 
     def share(x: Any, y: Any, out: Any) -> Any:
-        """The part of exp(x) in exp(x) + exp(y) = exp(out); infinities of the same sign count equally."""
-        infinite = xp.isinf(out)
-        one = xp.ones_like(out)
-        limit = where(xp.equal(x, y), one / 2, where(xp.equal(x, out), one, zero(out)))
-        return where(infinite, limit, xp.exp(where(infinite, zero(out), x - out)))
+        """The part of exp(x) in exp(x) + exp(y); infinities of the same sign count equally.
+
+        Not as exp(x - out), which would be wrong by as much as `out` is rounded.
+        """
+        both_infinite = xp.logical_and(xp.isinf(out), xp.equal(x, y))
+        return xp.sigmoid(where(both_infinite, zero(out), x - y))
 
     binary("logaddexp", lambda g, x, y, out: g * share(x, y, out), lambda g, x, y, out: g * share(y, x, out))
 

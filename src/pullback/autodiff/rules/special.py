@@ -7,10 +7,11 @@ from typing import Any
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 NORMAL_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
+SERIES = (1.0, -3.0, 15.0, -105.0, 945.0, -10395.0, 135135.0, -2027025.0, 34459425.0)  # of the derivative of erfcx
 
 
 def rules(xp: Any, op: Any) -> None:
-    wide, narrowed = xp.widened, xp.narrowed
+    wide, narrowed, where = xp.widened, xp.narrowed, xp.where
 
     def unary(name: str, x: Any, static: str = "", **marks: Any) -> None:
         op(name, "x", static, elementwise=True, x=x, **marks)
@@ -21,12 +22,31 @@ def rules(xp: Any, op: Any) -> None:
 
     unary("erf", lambda g, x, x_dtype: g * narrowed(TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype))
     unary("erfc", lambda g, x, x_dtype: g * narrowed(-TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype))
-    unary("erfcx", lambda g, x, x_dtype, out: g * narrowed(2 * wide(x) * wide(out) - TWO_OVER_ROOT_PI, x_dtype))
+
+    def erfcx_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
+        x, out = wide(x), wide(out)
+        far = x > 20
+        nothing = xp.zeros_like(x)
+        near = 2 * where(far, nothing, x) * where(far, nothing, out) - TWO_OVER_ROOT_PI
+        # there the two terms cancel; this is their asymptotic series in s = 1 / (2 x**2)
+        root = 1 / where(far, x, xp.ones_like(x))
+        s = root * root / 2
+        series = SERIES[-1] * s
+        for coefficient in SERIES[-2::-1]:
+            series = s * (coefficient + series)
+        return g * narrowed(where(far, -TWO_OVER_ROOT_PI * series, near), x_dtype)
+
+    unary("erfcx", erfcx_x)
     unary("ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype))
 
     def log_ndtr_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
-        x = wide(x)
-        return g * narrowed(NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * x * x - wide(out)), x_dtype)
+        x, out = wide(x), wide(out)
+        negative = x < 0
+        nothing = xp.zeros_like(x)
+        below = 2 * NORMAL_DENSITY_AT_0 / xp.erfcx(where(negative, x, nothing) * -math.sqrt(0.5))
+        right = where(negative, nothing, x)
+        above = NORMAL_DENSITY_AT_0 * xp.exp(-0.5 * right * right - where(negative, nothing, out))
+        return g * narrowed(where(negative, below, above), x_dtype)
 
     unary("log_ndtr", log_ndtr_x)
 
@@ -38,7 +58,7 @@ def rules(xp: Any, op: Any) -> None:
         """value / x, and its limit 1/2 at zero, for a function that begins x/2."""
         at_zero = xp.equal(x, 0)
         ones = xp.ones_like(x)
-        return xp.where(at_zero, ones / 2, value / xp.where(at_zero, ones, x))
+        return where(at_zero, ones / 2, value / where(at_zero, ones, x))
 
     unary("i0", lambda g, x: g * xp.i1(x))
     unary("i1", lambda g, x, out: g * (xp.i0(x) - over_x(out, x)))
@@ -47,6 +67,6 @@ def rules(xp: Any, op: Any) -> None:
 
     def xlogy_y(g: Any, x: Any, y: Any) -> Any:
         both_zero = xp.logical_and(xp.equal(x, 0), xp.equal(y, 0))
-        return g * (x / xp.where(both_zero, xp.ones_like(y), y))
+        return g * (x / where(both_zero, xp.ones_like(y), y))
 
     op("xlogy", "x y", elementwise=True, singular=True, x=lambda g, y: g * xp.log(y), y=xlogy_y)

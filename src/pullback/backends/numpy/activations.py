@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as _np
 
+from .precision import narrowed, widened  # noqa: F401 (kernels that rules use)
 from .special import ndtr as _ndtr
 
 _TANH_SCALE = _sqrt(2 / _pi)
@@ -24,16 +25,6 @@ def _converted(kernel: Any, x: Any, *static: Any) -> Any:
     if x.dtype.kind in "iub":
         return kernel(x.astype(_np.float64), *static)
     return _np.asarray(kernel(x.astype(_np.float32), *static)).astype(x.dtype)
-
-
-def widened(x: Any) -> Any:
-    """`x`, in float32 if its own precision is only half."""
-    return x.astype(_np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
-
-
-def narrowed(x: Any, dtype: Any) -> Any:
-    """`x` in `dtype`: undoes `widened`."""
-    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def blockwise(function: Any, kept: int, *arrays: Any) -> Any:

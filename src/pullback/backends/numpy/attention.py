@@ -11,6 +11,7 @@ from typing import Any, Iterator
 
 import numpy as _np
 
+from .precision import computed_in as _computed_in
 from .random import philox_uint32 as _philox_uint32
 
 _BLOCK_BYTES = 1 << 22  # of the scores that are in memory at a time
@@ -126,7 +127,7 @@ def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     Half precision is computed in single.
     """
     dtype = _np.result_type(q, k, v)
-    work = _np.dtype(_np.float32) if dtype.itemsize == 2 else dtype
+    work = _computed_in(dtype)
     q, k, v = (x.astype(work, copy=False) for x in (q, k, v))
     samples = _math.prod(q.shape[:-3])
     heads = k.shape[-3]

@@ -14,6 +14,8 @@ from typing import Any, Iterator
 import numpy as _np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
+from .precision import computed_in as _computed_in
+
 _UNFOLDED_BYTES = 4 << 20  # of one piece of the unfolded input
 
 
@@ -234,6 +236,5 @@ def _opposite(weight: Any, padding: Any, dilation: Any) -> tuple[tuple[int, int]
 def _working(*arrays: Any) -> tuple[Any, list[Any]]:
     """The result's dtype, and the arrays in the dtype to compute in: half precision is summed in single."""
     dtype = _np.result_type(*(a for a in arrays if a is not None))
-    half = dtype.itemsize == 2 and dtype.kind not in "iu"
-    work = _np.dtype(_np.float32) if half else dtype
+    work = _computed_in(dtype)
     return dtype, [None if a is None else a.astype(work, copy=False) for a in arrays]

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as _np
 
+from .precision import in_float32 as _in_float32
+
 
 def getitem(x: Any, index: Any) -> Any:
     return x[index]
@@ -24,21 +26,33 @@ def setitem(x: Any, value: Any, index: Any) -> Any:
 
 def place(value: Any, shape: Any, index: Any) -> Any:
     """Zeros with `value` added at `index`: the transpose of reading there."""
+    if not _names_once(index):
+        return _added_up(value, shape, index)
     out = _np.zeros(shape, value.dtype)
-    if _names_once(index):
-        out[index] = value
-    else:
-        _add_at(out, index, value)
+    out[index] = value
+    return out
+
+
+@_in_float32
+def _added_up(value: Any, shape: Any, index: Any) -> Any:
+    out = _np.zeros(shape, value.dtype)
+    _add_at(out, index, value)
     return out
 
 
 def index_add(x: Any, value: Any, index: Any) -> Any:
     """A copy of `x` with `value` added at `index`, once for each time that a position is named."""
+    if not _names_once(index):
+        return _with_added(x, value, index)
+    out = _np.array(x)
+    out[index] += value
+    return out
+
+
+@_in_float32
+def _with_added(x: Any, value: Any, index: Any) -> Any:
     out = _np.array(x, order="C")  # `_add_at` numbers its rows
-    if _names_once(index):
-        out[index] += value
-    else:
-        _add_at(out, index, value)
+    _add_at(out, index, value)
     return out
 
 
@@ -54,9 +68,11 @@ def take(x: Any, indices: Any, axis: int) -> Any:
     return _np.take(x, indices, axis)
 
 
+@_in_float32
 def take_transposed(value: Any, indices: Any, size: int, axis: int) -> Any:
     """Zeros of length `size` along `axis` with the slices of `value` added at `indices`."""
     rows = _np.moveaxis(value, axis, 0)
+    indices = indices.astype(_np.int64, copy=False)  # a small dtype may not hold `size`
     out = _np.zeros((size, *rows.shape[1:]), value.dtype)
     _add_rows(out, _np.where(indices < 0, indices + size, indices), rows)
     return _np.moveaxis(out, 0, axis)
@@ -66,9 +82,10 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     return _np.take_along_axis(x, indices, axis)
 
 
+@_in_float32
 def take_along_axis_transposed(value: Any, indices: Any, size: int, axis: int) -> Any:
     """Zeros of length `size` along `axis` with every element of `value` added at its index."""
-    value, indices = _np.broadcast_arrays(value, indices)
+    value, indices = _np.broadcast_arrays(value, indices.astype(_np.int64, copy=False))
     rows = _np.moveaxis(value, axis, -1)
     where = _np.moveaxis(indices, axis, -1)
     where = _np.where(where < 0, where + size, where)

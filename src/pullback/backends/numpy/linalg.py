@@ -9,13 +9,16 @@ import numpy as _np
 from numpy import linalg as _linalg
 
 from ...errors import LinearAlgebraError as _LinearAlgebraError
+from .precision import in_float32 as _in_float32
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise LAPACK's complaints as one of our errors."""
+    """Raise LAPACK's complaints as one of our errors; refuse bfloat16, which NumPy would take for float64."""
 
     @_wraps(function)
     def kernel(x: Any, *args: Any) -> Any:
+        if x.dtype.kind == "V":
+            raise TypeError(f"array type {x.dtype.name} is unsupported in linalg")
         try:
             return function(x, *args)
         except _linalg.LinAlgError as error:
@@ -39,10 +42,12 @@ def cholesky(x: Any) -> Any:
     return _linalg.cholesky(x)
 
 
+@_checked
 def det(x: Any) -> Any:
     return _linalg.det(x)
 
 
+@_checked
 def slogdet(x: Any) -> Any:
     return tuple(_linalg.slogdet(x))
 
@@ -137,6 +142,7 @@ def _products_without(s: Any) -> Any:
     return before * after
 
 
+@_in_float32
 def vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
     if axis is not None and len(axis) == 0:
         return _np.abs(x) if ord != 0 else (x != 0).astype(_np.abs(x).dtype)

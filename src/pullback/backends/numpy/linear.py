@@ -7,20 +7,16 @@ from typing import Any
 import numpy as _np
 
 from ...errors import ShapeError as _ShapeError
+from .precision import is_half as _is_half
 
 _float32 = _np.float32
-
-
-def _is_half(x: Any) -> bool:
-    """float16 or bfloat16: no BLAS, and too few digits to add up in."""
-    return x.dtype.itemsize == 2 and x.dtype.kind in "fV"
 
 
 def matmul(x: Any, y: Any) -> Any:
     try:
         if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size:  # one product, not many
             return matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
-        if x.dtype.itemsize == 2 and _is_half(x) and _is_half(y):
+        if x.dtype.itemsize == 2 and _is_half(x) and _is_half(y):  # no BLAS for these
             return _np.matmul(x.astype(_float32), y.astype(_float32)).astype(_np.result_type(x, y))
         return _np.matmul(x, y)
     except (ValueError, AttributeError) as error:  # a Python number has no axes at all
@@ -42,6 +38,8 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def vecdot(x: Any, y: Any, axis: int) -> Any:
+    if _is_half(x) and _is_half(y):
+        return _np.vecdot(x.astype(_float32), y.astype(_float32), axis=axis).astype(_np.result_type(x, y))
     return _np.vecdot(x, y, axis=axis)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as _np
 
-from .activations import _log1p_exp_of_minus_size, widened as _widened
+from .activations import _log1p_exp_of_minus_size
+from .precision import widened as _widened
 
 _BLOCK = 1 << 16  # logits looked at once
 
@@ -65,34 +66,41 @@ def _target_weights(flat: Any, counts: Any, weight: Any, dtype: Any) -> Any:
 def cross_entropy(
     x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
 ) -> tuple[Any, Any, Any]:
-    """The loss, log(sum(exp(x))) of each row, and what a mean is divided by."""
+    """The loss, log(sum(exp(x))) of each row, and what a mean is divided by.
+
+    Losses are differences to the largest logit, and the logarithms are kept in double: rounded to the precision of
+    the logits, which may be large, they would be as wrong as a loss is large.
+    """
     rows = _rows(x)
     classes = rows.shape[1]
     flat, counts = _targets(target, ignore_index, classes)
-    lse = _np.empty(len(rows), _np.float64 if x.dtype.itemsize == 8 else _np.float32)
-    losses = _np.empty_like(lse)
-    others = _np.empty_like(lse) if label_smoothing else None
+    work = _np.dtype(_np.float64 if x.dtype.itemsize == 8 else _np.float32)
+    lse = _np.empty(len(rows))
+    losses = _np.empty(len(rows), work)
+    smooth = _np.empty(len(rows), work) if label_smoothing else None
+    total = classes if weight is None else _np.add.reduce(_widened(weight))
     for block in _blocks(rows):
         part = _widened(rows[block])
         largest = _np.maximum.reduce(part, 1)
         shifted = part - largest[:, None]
+        wanted = shifted[_np.arange(len(part)), flat[block]]
+        if smooth is not None:
+            smooth[block] = _np.add.reduce(shifted, 1) if weight is None else shifted @ _widened(weight)
         _np.exp(shifted, out=shifted)
-        total = lse[block]
-        _np.log(_np.add.reduce(shifted, 1), out=total)
-        total += largest
-        _np.subtract(total, part[_np.arange(len(part)), flat[block]], out=losses[block])
-        if others is not None:
-            others[block] = _np.add.reduce(part, 1) if weight is None else part @ _widened(weight)
-    weights = _target_weights(flat, counts, weight, lse.dtype)
+        logarithm = _np.log(_np.add.reduce(shifted, 1))
+        _np.subtract(logarithm, wanted, out=losses[block])
+        _np.add(logarithm, largest, out=lse[block], dtype=_np.float64)
+        if smooth is not None:
+            smooth[block] = total * logarithm - smooth[block]
+    weights = _target_weights(flat, counts, weight, work)
     if weights is not None:
         losses *= weights
-    if others is not None:
-        total = classes if weight is None else _np.add.reduce(_widened(weight))
+    if smooth is not None:
         losses *= 1 - label_smoothing
-        losses += (label_smoothing / classes) * (total * lse - others)
+        losses += (label_smoothing / classes) * smooth
     if counts is not None:
         losses[~counts] = 0  # also where the logits of an ignored sample are infinite
-    normalizer = lse.dtype.type(len(rows)) if weights is None else _np.add.reduce(weights)
+    normalizer = work.type(len(rows)) if weights is None else _np.add.reduce(weights)
     if reduction == "none":
         return losses.reshape(target.shape).astype(x.dtype, copy=False), lse, normalizer
     loss = _np.add.reduce(losses)
@@ -101,6 +109,7 @@ def cross_entropy(
     return loss.astype(x.dtype), lse, normalizer
 
 
+@_np.errstate(invalid="ignore")  # ignored samples may be infinite
 def cross_entropy_gradient(
     g: Any, x: Any, target: Any, weight: Any, lse: Any, normalizer: Any, ignore_index: int, reduction: str,
     label_smoothing: float,
@@ -111,16 +120,20 @@ def cross_entropy_gradient(
     scale = _widened(g).reshape(-1)  # one number for all rows, or one for each
     if reduction == "mean" and normalizer != 0:
         scale = scale / normalizer
-    weights = _target_weights(flat, counts, weight, lse.dtype)
+    work = _np.dtype(_np.float64 if x.dtype.itemsize == 8 else _np.float32)
+    weights = _target_weights(flat, counts, weight, work)
     own = scale if weights is None else scale * weights
     total = own
     if label_smoothing:
-        own = own * lse.dtype.type(1 - label_smoothing)
-        smooth = scale * lse.dtype.type(label_smoothing / classes)
+        own = own * work.type(1 - label_smoothing)
+        smooth = scale * work.type(label_smoothing / classes)
         total = own + smooth * (classes if weight is None else _np.add.reduce(_widened(weight)))
     out = _np.empty(rows.shape, x.dtype)
+    rounded = lse.astype(work, copy=False)
+    if work != lse.dtype:
+        total = total * _np.exp(rounded - lse).astype(work)
     for block in _blocks(rows):
-        part = _np.subtract(_widened(rows[block]), lse[block, None])
+        part = _np.subtract(_widened(rows[block]), rounded[block, None])
         _np.exp(part, out=part)
         part *= _of_block(total, block)[:, None]
         if label_smoothing:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as _np
 
-from .activations import widened as _widened
+from .precision import widened as _widened
 from .random import philox_uint32 as _philox_uint32
 
 _BLOCK = 1 << 15  # elements normalised at once: several passes over them stay in the cache

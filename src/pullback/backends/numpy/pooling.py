@@ -10,6 +10,7 @@ from typing import Any
 import numpy as _np
 
 from .. import windows as _windows
+from .precision import widened as _widened
 
 _CACHED_BYTES = 1 << 19  # of the planes that are worked on at a time
 
@@ -129,9 +130,8 @@ def _in_all(indices: Any, plane: int) -> Any:
 def resample(x: Any, axes: Any, transposed: bool) -> Any:
     """Apply each axis's linear map: by matrix product where that is faster than reading tap by tap."""
     dtype = x.dtype
-    half = dtype.itemsize == 2 and dtype.kind not in "iu"
-    values = x.astype(_np.float32) if half else x
-    if _is_small(axes) and x.dtype.kind in "fc":
+    values = _widened(x)
+    if _is_small(axes) and values.dtype.kind in "fc":
         result = _product(_all_at_once, values, axes, transposed)
         if result is not None:
             return result.astype(dtype, copy=False)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as _np
 
+from .precision import computed_in as _computed_in, in_float32 as _in_float32
+
 _add_reduce = _np.add.reduce
 _multiply_reduce = _np.multiply.reduce
 _maximum_reduce = _np.maximum.reduce
@@ -14,19 +16,6 @@ _minimum_reduce = _np.minimum.reduce
 _or_reduce = _np.logical_or.reduce
 _and_reduce = _np.logical_and.reduce
 _SUMS_ITSELF = frozenset("fdFD")  # dtypes whose mean is the sum in that dtype, divided
-
-
-def _in_float32(kernel: Any) -> Any:
-    """A kernel that computes in float32 what NumPy does not add up precisely: bfloat16, a dtype not its own."""
-
-    def wide(x: Any, *static: Any, **named: Any) -> Any:
-        if x.dtype.kind == "V":
-            return kernel(x.astype(_np.float32), *static, **named).astype(x.dtype)
-        return kernel(x, *static, **named)
-
-    wide.__name__ = kernel.__name__
-    wide.__doc__ = kernel.__doc__
-    return wide
 
 
 @_in_float32
@@ -96,6 +85,7 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _np.argmin(x, axis=None if axis is None else axis[0], keepdims=keepdims)
 
 
+@_in_float32
 def cumulative_sum(x: Any, axis: Any, reverse: bool = False) -> Any:
     return _np.flip(_np.cumsum(_np.flip(x, axis), axis[0]), axis) if reverse else _np.cumsum(x, axis[0])
 
@@ -128,10 +118,11 @@ def shift(x: Any, axis: Any, offset: int) -> Any:
 
 def recurrence(x: Any, factor: Any, axis: Any, reverse: bool = False) -> Any:
     """out[i] = x[i] + factor[i] * out[i-1] along an axis, or from its end."""
-    out = _np.array(x, dtype=_np.result_type(x, factor))
+    dtype = _np.result_type(x, factor)
+    out = _np.array(x, dtype=_computed_in(dtype))
     rows, factors = _np.moveaxis(out, axis[0], 0), _np.moveaxis(_np.broadcast_to(factor, x.shape), axis[0], 0)
     if reverse:
         rows, factors = rows[::-1], factors[::-1]
     for i in range(1, len(rows)):
         rows[i] += factors[i] * rows[i - 1]
-    return out
+    return out.astype(dtype, copy=False)

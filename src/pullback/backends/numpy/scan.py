@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as _np
 
+from .precision import computed_in as _computed_in
 
-def _computed_in(*parts: Any) -> Any:
-    """The dtype that the states are added up in."""
-    dtype = _np.result_type(*(part.dtype for part in parts if part is not None))
-    return _np.dtype(_np.float32) if dtype.itemsize == 2 else dtype
+
+def _common_dtype(*parts: Any) -> Any:
+    return _np.result_type(*(part.dtype for part in parts if part is not None))
 
 
 def _copy(x: Any, axis: int, dtype: Any) -> Any:
@@ -44,20 +44,20 @@ def _accumulate(states: Any, factors: Any) -> None:
 
 def ssm_scan(x: Any, a: Any, h0: Any, axis: int, reverse: bool) -> Any:
     """h[t] = a[t] h[t-1] + x[t] along `axis`, from its end if `reverse`; before the first step h is `h0` or zero."""
-    out = _copy(x, axis, _computed_in(x, a, h0))
+    out = _copy(x, axis, _computed_in(_common_dtype(x, a, h0)))
     if x.shape[axis]:
         states, factors = (_steps(part, x.shape, axis, reverse) for part in (out, a))
         if h0 is not None:
             states[0] += factors[0] * h0
         _accumulate(states, factors[1:])
-    return out.astype(_np.result_type(*(part.dtype for part in (x, a, h0) if part is not None)), copy=False)
+    return out.astype(_common_dtype(x, a, h0), copy=False)
 
 
 def ssm_scan_gradient(
     g: Any, a: Any, h0: Any, out: Any, a_shape: Any, h0_shape: Any, axis: int, reverse: bool, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     """Gradients of x, a and h0: the same recurrence against time, then products of whole arrays."""
-    grad_x = _copy(g, axis, _computed_in(g, a, h0))
+    grad_x = _copy(g, axis, _computed_in(_common_dtype(g, a, h0)))
     cotangents, factors, states = (_steps(part, g.shape, axis, reverse) for part in (grad_x, a, out))
     if len(cotangents):
         _accumulate(cotangents[::-1], factors[::-1])

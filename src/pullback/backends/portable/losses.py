@@ -39,15 +39,16 @@ def cross_entropy(
     kept = xp.reshape(counts, _with_one(target.shape, axis))
     wide = xp.where(kept, wide, xp.zeros_like(wide))  # what is ignored may be infinite
     lse = xp.logsumexp(wide, (axis,), True)
+    costs = -xp.log_softmax(wide, (axis,))  # not lse - wide, which is wrong by as much as `lse` is rounded
     chosen = xp.reshape(classes_wanted, _with_one(target.shape, axis))
-    nll = xp.reshape(lse - xp.take_along_axis(wide, chosen, axis), target.shape)
+    nll = xp.reshape(xp.take_along_axis(costs, chosen, axis), target.shape)
     ones = xp.ones_like(nll)
     if weight is not None:
         ones = xp.reshape(xp.take(xp.widened(weight), xp.reshape(classes_wanted, (-1,)), -1), target.shape)
     weights = xp.where(counts, ones, xp.zeros_like(ones))
     losses = (1 - label_smoothing) * weights * nll
     if label_smoothing:
-        terms = lse - wide if weight is None else (lse - wide) * _along_classes(xp, weight, x)
+        terms = costs if weight is None else costs * _along_classes(xp, weight, x)
         smooth = xp.sum(terms, (axis,), False)
         losses = losses + (label_smoothing / classes) * xp.where(counts, smooth, xp.zeros_like(smooth))
     normalizer = xp.sum(weights, None, False)
@@ -73,8 +74,7 @@ def cross_entropy_gradient(
     row = _with_one(target.shape, axis)
     counts = xp.reshape(xp.not_equal(target, ignore_index), row)
     number = xp.reshape(xp.arange(0, classes, 1, target.dtype, target), (classes,) + (1,) * (-1 - axis))
-    lse = xp.reshape(lse, row)
-    share = xp.exp(xp.widened(x) - lse)
+    share = xp.softmax(xp.widened(x), (axis,))
     zero = xp.zeros_like(share)
     one_hot = xp.where(xp.equal(number, xp.reshape(target, row)), xp.ones_like(share), zero)
     scale = xp.widened(g) if reduction != "none" else xp.reshape(xp.widened(g), row)

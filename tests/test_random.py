@@ -308,3 +308,18 @@ def test_every_device_has_the_same_numbers(draw, device):
     assert there.tolist() == here.tolist()
     with pb.device(device):
         assert draw(pb.random.Generator(5)).device == there.device
+
+
+@pytest.mark.parametrize("call", ["normal(0, 1, (2,))", "uniform(0, 1, (2,))", "exponential(3, (2,))"])
+def test_arguments_in_the_order_of_numpy_are_explained(call):
+    with pytest.raises(pb.DtypeError, match=r"got tuple: \(2,\)\. The arguments are \(shape, "):
+        eval(f"pb.random.{call}")
+
+
+def test_help_of_the_functions_says_what_they_do_and_take():
+    import inspect
+
+    for name in ("normal", "uniform", "integers", "choice"):
+        function, method = getattr(pb.random, name), getattr(pb.random.Generator, name)
+        assert list(inspect.signature(function).parameters) == list(inspect.signature(method).parameters)[1:]
+        assert function.__doc__.startswith(method.__doc__.partition("\n")[0])

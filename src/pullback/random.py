@@ -125,7 +125,7 @@ class Generator:
         (2, 2)
         """
         shape, chosen = _shape(shape), _real_dtype("uniform", dtype)
-        low, high = float(low), float(high)
+        low, high = _number("uniform", "low", low), _number("uniform", "high", high)
         if not (low <= high and np.isfinite(high - low)):
             raise ValueError(f"uniform: low={low} and high={high} must be finite and low at most high.")
         if chosen.name == "float64":
@@ -152,14 +152,15 @@ class Generator:
         True
         """
         shape, chosen = _shape(shape), _real_dtype("normal", dtype)
-        if not float(std) >= 0:
+        mean, std = _number("normal", "mean", mean), _number("normal", "std", std)
+        if not std >= 0:
             raise ValueError(f"normal: std={std} must not be negative.")
         if chosen.name == "float64":
             values = self._made(shape, 2, lambda words: normal_pairs(unit_of_two_words(words)), whole=2)
         else:
             values = self._made(shape, 1, lambda words: normal_pairs(words[0] * 2.0**-32), whole=2)
         if mean != 0.0 or std != 1.0:
-            values = float(mean) + float(std) * values
+            values = mean + std * values
         return _tensor(values, chosen, device)
 
     def exponential(
@@ -172,9 +173,10 @@ class Generator:
         True
         """
         shape, chosen = _shape(shape), _real_dtype("exponential", dtype)
-        if not float(scale) >= 0:
+        scale = _number("exponential", "scale", scale)
+        if not scale >= 0:
             raise ValueError(f"exponential: scale={scale} must not be negative.")
-        return _tensor(self._made(shape, 2, minus_log) * float(scale), chosen, device)
+        return _tensor(self._made(shape, 2, minus_log) * scale, chosen, device)
 
     def bernoulli(self, p: Any = 0.5, shape: Shape | None = None, *, device: str | None = None) -> Tensor:
         """True with probability `p`, a number or an array of numbers (then `shape` is its shape unless given).
@@ -310,6 +312,19 @@ def _integer(name: str, value: Any, low: int, high: int) -> int:
     return number
 
 
+_ORDERS = {"uniform": "(shape, low, high)", "normal": "(shape, mean, std)", "exponential": "(shape, scale)"}
+
+
+def _number(name: str, label: str, value: Any) -> float:
+    try:
+        return float(value)
+    except TypeError:
+        raise DtypeError(
+            f"{name}: {label} must be a number, got {type(value).__name__}: {value!r:.60}. "
+            f"The arguments are {_ORDERS[name]}; for many of them multiply and add yourself."
+        ) from None
+
+
 def _shape(shape: Any) -> tuple[int, ...]:
     if hasattr(shape, "__index__"):
         shape = (shape,)
@@ -402,8 +417,9 @@ def _on_default(name: str) -> Any:
         return method(default_generator(), *args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`Generator.{name}` of the default generator."
-    function.__wrapped__ = method  # type: ignore[attr-defined]
+    summary = method.__doc__.partition("\n")[0]
+    function.__doc__ = f"{summary}\n\n    `Generator.{name}` of the default generator."
+    function.__wrapped__ = getattr(_process_generator, name)  # type: ignore[attr-defined]
     return function
 
 

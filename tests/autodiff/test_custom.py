@@ -138,3 +138,68 @@ class TestHooks:
     def test_need_a_gradient(self):
         with pytest.raises(pb.GradientError):
             pb.tensor([1.0]).register_hook(print)
+
+
+def test_custom_op_uses_its_own_jvp():
+    calls = []
+
+    def tangent(primals, tangents, *, power):
+        calls.append(power)
+        return power * primals[0] ** (power - 1) * tangents[0] + tangents[1]
+
+    raised = pb.custom_op(
+        lambda x, y, *, power=3: x**power + y,
+        name="raised",
+        x=lambda g, x, power: g * power * x ** (power - 1),
+        y=lambda g: g,
+        jvp=tangent,
+    )
+    x = np.array([2.0, -1.0])
+    _, found = pb.jvp(lambda t: raised(t, np.ones(2), power=2), (x,), (np.ones(2),))
+    assert calls == [2] and np.allclose(found, 2 * x)
+    assert np.allclose(pb.hessian(lambda t: raised(t, t).sum())(x), np.diag(6 * x))
+    wrong = pb.custom_op(lambda x: x * x, name="wrong", x=lambda g, x: 2 * g * x, jvp=lambda p, t: t[0].sum())
+    with pytest.raises(pb.ShapeError, match="the jvp of `wrong`"):
+        pb.jvp(wrong, (x,), (np.ones(2),))
+
+
+def test_custom_op_rule_may_return_none_beside_other_contributions():
+    flat = pb.custom_op(lambda x: np.round(x), name="flat", x=lambda g: None)
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    (w + flat(w)).sum().backward()
+    assert w.grad.tolist() == [1.0, 1.0]
+    assert np.array_equal(pb.hessian(lambda t: (t * t + flat(t)).sum())(np.ones(2)), 2 * np.eye(2))
+
+
+@pytest.mark.parametrize("returned", [lambda g: (2.0,), lambda g: (np.ones(2),), lambda g: None])
+def test_backward_op_that_returns_no_tensor_is_an_error(returned):
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    y = pb.tensor([1.0, 4.0])
+    y.set_backward_op(pb.BackwardOp([w], returned))
+    with pytest.raises(pb.DtypeError, match="backward"):
+        y.sum().backward()
+    with pytest.raises(pb.DtypeError, match="inputs must be tensors"):
+        y.set_backward_op(pb.BackwardOp([np.ones(2)], lambda g: (g,)))
+
+
+def test_backward_op_remembers_which_inputs_needed_a_gradient():
+    a, b = (pb.tensor([1.0], requires_grad=True) for _ in range(2))
+    y = pb.tensor([1.0])
+    y.set_backward_op(pb.BackwardOp([a, b], lambda g: (10 * g, 20 * g)))
+    a.requires_grad = False
+    y.sum().backward()
+    assert a.grad.tolist() == [10.0] and b.grad.tolist() == [20.0]
+
+
+@pytest.mark.parametrize("start", [lambda x: x.detach() ** 3, lambda x: x * x * x])
+def test_backward_op_in_forward_mode(start):
+    def f(x):
+        y = start(x)
+        y.set_backward_op(pb.BackwardOp([x], lambda g: (3 * x * x * g,)))
+        return y.sum()
+
+    x, t = np.array([3.0, 1.0]), np.array([1.0, 2.0])
+    assert np.allclose(pb.jvp(f, (x,), (t,))[1], 33.0)
+    assert np.allclose(pb.hessian(f)(x), np.diag(6 * x))
+    assert np.allclose(pb.jacfwd(pb.jacfwd(f))(x), np.diag(6 * x))
+    assert np.allclose(pb.grad(lambda x: pb.jvp(f, (x,), (t,))[1])(x), 6 * x * t)

@@ -162,6 +162,34 @@ class TestBackward:
         (z * z).sum().backward(np.array(1.0 + 0j))
         assert np.allclose(z.grad.numpy(), 2 * (1 - 2j))
 
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex128])
+    def test_many_parts_of_one_tensor(self, dtype):
+        """Their gradients are added into one buffer: with whatever index, overlapping, repeated, reversed."""
+        rng = np.random.default_rng(0)
+        values = rng.standard_normal((6, 3)).astype(dtype)
+        indices = [0, -1, slice(1, 4), (slice(None, None, -2), 1), np.array([0, 0, 5]), np.arange(6) % 2 == 0,
+                   (np.array([1, 1]), np.array([2, 2])), (..., None), (slice(None), np.array([0, 2, 0]))]  # fmt: skip
+        w = pb.tensor(values, requires_grad=True)
+        total, expected = 0.0, np.zeros(values.shape, dtype)
+        for k, index in enumerate(indices):
+            total = total + pb.real(w[index] * (k + 1.0)).sum()
+            np.add.at(expected, index, k + 1.0)
+        total.backward()
+        assert w.grad.dtype == w.dtype
+        assert np.allclose(w.grad.numpy(), expected, rtol=1e-3 if dtype == np.float16 else 1e-12)
+
+    def test_many_parts_cost_no_array_of_the_whole_each(self):
+        w = pb.tensor(np.ones((400, 250)), requires_grad=True)
+        total = 0.0
+        for i in range(400):
+            total = total + (w[i] * w[i]).sum()
+        tracemalloc.start()
+        total.backward()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 8 * w.nbytes
+        assert np.array_equal(w.grad.numpy(), 2 * np.ones((400, 250)))
+
     def test_retain_graph_walks_twice(self):
         w = variable(2)
         loss = (w * w).sum()

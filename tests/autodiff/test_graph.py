@@ -305,3 +305,37 @@ def test_frozen_layers_are_not_walked(visits) -> None:
     counts = visits("multiply")
     pb.backward(y * w)
     assert counts["multiply"] == 1
+
+
+def test_a_hook_on_an_intermediate_in_wrt_is_called_once():
+    w = variable([1.0, 2.0])
+    y = w * 2
+    calls = []
+    y.register_hook(lambda g: (calls.append(1), 10 * g)[1])
+    grads = pb.backward((y * y).sum(), wrt=[y, w])
+    assert len(calls) == 1
+    assert grads[y].tolist() == [40.0, 80.0] and grads[w].tolist() == [80.0, 160.0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_see_complex_gradients_as_the_user_does(create_graph):
+    z = pb.tensor(np.array([1 + 2j]), requires_grad=True)
+    y = z * (2 + 1j)
+    seen = {}
+    y.register_hook(lambda g: seen.update(y=g.detach()))
+    z.register_hook(lambda g: (seen.update(z=g.detach()), g * 2)[1])
+    grads = pb.backward(pb.real(y * (1 - 3j)).sum(), wrt=[y, z], create_graph=create_graph)
+    assert seen["y"].tolist() == [1 + 3j] == grads[y].tolist()
+    assert seen["z"].tolist() == [5 + 5j]
+    assert grads[z].tolist() == [10 + 10j]
+
+
+def test_hooks_may_return_arrays_and_nothing_else_than_arrays():
+    w = variable([1.0, 2.0])
+    w.register_hook(lambda g: np.array([5.0, 6.0]))
+    (w * 2).sum().backward()
+    assert w.grad.tolist() == [5.0, 6.0]
+    w = variable([1.0, 2.0])
+    w.register_hook(lambda g: 3.0)
+    with pytest.raises(pb.ShapeError, match="hook"):
+        (w * 2).sum().backward()

@@ -183,3 +183,46 @@ def test_no_warnings_in_walks():
         warnings.simplefilter("error")
         with pb.guard("off"):
             y.backward()
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: pb.where(x < 20, pb.log(1 + pb.exp(x)), x), [1000.0, 1.0]),
+        (lambda x: pb.where(x > 0, pb.sin(pb.sqrt(x)), 0.0), [-1.0, 0.0, 4.0]),
+        (lambda x: pb.where(x < 20, pb.sinh(x) ** 2, 0.0), [1000.0, 1.0]),
+        (lambda x: pb.where(x > 0, pb.sigmoid(pb.log(x)), 0.0), [-1.0, 4.0]),
+        (lambda x: pb.where(x > 0, pb.logaddexp(pb.log(x), x), 0.0), [-1.0, 4.0]),
+        (lambda x: pb.where(x > 0, pb.hypot(1 / x, x), 0.0), [0.0, 4.0]),
+    ],
+)
+def test_zero_cotangents_stay_zero_through_every_elementwise_operation(f, x):
+    x = pb.tensor(x, dtype=pb.float64, requires_grad=True)
+    f(x).sum().backward()
+    assert np.isfinite(x.grad.numpy()).all() and x.grad.numpy()[-1] != 0
+    assert np.isfinite(pb.hessian(lambda t: f(t).sum())(x.detach().numpy())).all()
+
+
+class TestTransforms:
+    """`pb.grad` and `pb.value_and_grad` look only where a block asks for it."""
+
+    def test_pass_on_what_numpy_would(self):
+        assert np.isnan(pb.value_and_grad(lambda x: np.sum(np.log(x)))(np.array([-1.0, 1.0]))[0])
+        with pb.guard("off"):
+            assert np.isinf(pb.grad(lambda x: np.sum(np.sqrt(x)))(np.array([0.0, 1.0]))[0])
+
+    @pytest.mark.parametrize("mode", ["raise", "trace"])
+    @pytest.mark.parametrize("transform", [pb.grad, pb.value_and_grad])
+    def test_inside_a_block_the_origin_is_named(self, transform, mode):
+        with pb.guard(mode):
+            with pytest.raises(pb.NumericalInstabilityError, match="`log` made nan: test_guard.py:.*minimum of -1"):
+                transform(lambda x: np.sum(np.log(x)))(np.array([-1.0, 1.0]))
+            with pytest.raises(pb.NumericalInstabilityError, match="gradient of `sqrt` is inf: test_guard.py:"):
+                transform(lambda x: np.sum(np.sqrt(x)))(np.array([0.0, 1.0]))
+            assert np.allclose(pb.grad(lambda x: np.sum(x**2))(np.ones(2)), 2)
+            assert np.allclose(pb.hessian(lambda x: np.sum(x**3))(np.ones(2)), 6 * np.eye(2))
+            assert pb.grad(lambda x: 5.0)(1.0) == 0.0
+
+    def test_warns(self):
+        with pb.guard("warn"), pytest.warns(RuntimeWarning, match="gradient of `sqrt` is inf"):
+            assert np.isinf(pb.grad(lambda x: np.sum(np.sqrt(x)))(np.array([0.0, 1.0]))[0])

@@ -127,3 +127,14 @@ def test_portable_kernel_agrees(name: str) -> None:
     for x in (np.random.default_rng(0).normal(size=(2, 3, 4)) * 10, np.array([[-800.0, 0.0], [700.0, 1e-9]])):
         expected = getattr(NUMPY.xp, name)(x, *static)
         np.testing.assert_allclose(getattr(PORTABLE, name)(x, *static), expected, rtol=1e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e7, -1e7])
+def test_shares_do_not_depend_on_an_offset(offset: float) -> None:
+    x = np.array([1.0, 2.0], np.float32) + np.float32(offset)
+    expected = scipy.special.softmax([1.0, 2.0])
+    both = pb.tensor(x, requires_grad=True)
+    np.testing.assert_allclose(pb.backward(pb.logsumexp(both))[both]._data, expected, rtol=1e-6)
+    a, b = pb.tensor(x[:1], requires_grad=True), pb.tensor(x[1:], requires_grad=True)
+    gradients = pb.backward(pb.logaddexp(a, b), gradient=np.ones(1, np.float32))
+    np.testing.assert_allclose([gradients[a].item(), gradients[b].item()], expected, rtol=1e-6)

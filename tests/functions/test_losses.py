@@ -54,6 +54,24 @@ def test_huge_logits() -> None:
     np.testing.assert_array_equal(gradient, [[0.5, 0, -0.5]])
 
 
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_offset_of_the_logits_does_not_cost_precision(label_smoothing: float, weighted: bool) -> None:
+    x = np.array([[0.0, 1.0, 2.0], [2.0, 2.0, 2.0]], np.float32)
+    weight = np.array([1.0, 2.0, 3.0], np.float32) if weighted else None
+
+    def loss(t: pb.Tensor) -> pb.Tensor:
+        return pb.cross_entropy(t, np.array([1, 0]), weight, reduction="none", label_smoothing=label_smoothing)
+
+    arguments = (np.array([1, 0]), weight, -100, "none", label_smoothing)
+    for offset in (1e4, 1e7, -1e7):
+        moved = x + np.float32(offset)
+        for found, expected in zip(value_and_gradient(loss, moved), value_and_gradient(loss, x)):
+            np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
+        portable = PORTABLE.cross_entropy(moved, *arguments)
+        np.testing.assert_allclose(portable[0], value_and_gradient(loss, x)[0], rtol=2e-6)
+
+
 @pytest.mark.parametrize("shape", [(700, 300), (3, 50, 4000), (2, 7, 3, 5)])
 def test_many_logits_are_looked_at_in_blocks(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)

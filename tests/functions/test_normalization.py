@@ -162,3 +162,17 @@ def test_portable_kernel_agrees(name: str, arguments: tuple) -> None:
     pairs = zip(found, expected) if isinstance(expected, tuple) else [(found, expected)]
     for a, b in pairs:
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_embedding_takes_indices_of_a_dtype_that_cannot_hold_the_number_of_rows(dtype: type) -> None:
+    weight = pb.ones((300, 2)).set_requires_grad(True)
+    pb.sum(pb.embedding(np.array([0, 1, 1, 5], dtype), weight)).backward()
+    assert weight.grad[:6, 0].tolist() == [1, 2, 0, 0, 0, 1]
+
+
+def test_parameters_in_the_place_of_the_shape_are_explained():
+    for normalize in (pb.layer_norm, pb.rms_norm):
+        with pytest.raises(pb.DtypeError, match=r"got Tensor: tensor.*by name: axis=-1, weight=w"):
+            normalize(pb.ones((2, 3)), pb.ones(3))
+    assert pb.layer_norm(pb.ones((2, 3)), np.int64(3)).shape == pb.layer_norm(pb.ones((2, 3)), [3]).shape == (2, 3)

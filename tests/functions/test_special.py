@@ -145,3 +145,32 @@ def test_portable_kernel_agrees(name: str) -> None:
     with np.errstate(all="ignore"):
         found = getattr(PORTABLE, name)(*arguments)
     np.testing.assert_allclose(found, getattr(NUMPY.xp, name)(*arguments), rtol=1e-15)
+
+
+def gradient_of(name: str, x: np.ndarray) -> np.ndarray:
+    variable = pb.tensor(x, requires_grad=True)
+    return pb.backward(getattr(pb, name)(variable), gradient=np.ones_like(x))[variable]._data
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-4)])
+@pytest.mark.parametrize(
+    ("name", "derivative", "points"),
+    [
+        (
+            "erfcx",
+            lambda x: 2 * x * mpmath.exp(x * x) * mpmath.erfc(x) - 2 / mpmath.sqrt(mpmath.pi),
+            (-5, 1, 19, 21, 1e4),
+        ),
+        ("log_ndtr", lambda x: mpmath.npdf(x) / mpmath.ncdf(x), (-1e4, -1e3, -30, -1, 0, 1, 5)),
+    ],
+)
+def test_gradients_are_right_far_out(
+    name: str, derivative: Callable, points: tuple, dtype: type, tolerance: float
+) -> None:
+    with mpmath.workdps(60):
+        expected = [float(derivative(mpmath.mpf(x))) for x in points]
+    np.testing.assert_allclose(gradient_of(name, np.array(points, dtype)), expected, rtol=tolerance)
+
+
+def test_the_gradient_of_log_ndtr_grows_with_x() -> None:
+    np.testing.assert_allclose(gradient_of("log_ndtr", np.array([-1e150, -1e8])), [1e150, 1e8], rtol=1e-14)

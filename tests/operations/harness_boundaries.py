@@ -63,6 +63,8 @@ BOUNDARIES: list[Boundary] = [
     # infinities of the same sign share, a larger one takes all
     at("logaddexp", "infinities", xp.logaddexp, ([-INF, INF, INF, -INF], [-INF, INF, 1.0, 1.0]), [2.0, 4.0, 3.0, 5.0],
        ([1.0, 2.0, 3.0, 0.0], [1.0, 2.0, 0.0, 5.0])),
+    at("logsumexp", "infinities", lambda x: xp.logsumexp(x, (-1,), False), ([[-INF, -INF], [-INF, 2.0]],), [2.0, 3.0],
+       ([[0.0, 0.0], [0.0, 3.0]],)),
     # kinks: the subgradient of smallest norm
     at("abs", "zero", xp.abs, ([0.0, -2.0, 3.0],), [2.0, 3.0, 5.0], ([0.0, -3.0, 5.0],)),
     at("hypot", "origin", xp.hypot, ([0.0, 3.0], [0.0, 4.0]), [2.0, 5.0], ([0.0, 3.0], [0.0, 4.0])),

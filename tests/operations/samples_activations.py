@@ -111,5 +111,12 @@ SAMPLES += [
         (_normal("lse2", 2, 3, 4),),
         torch=_torch_logsumexp((0, 2), True),
     ),
+    Sample(
+        "logsumexp",
+        "far",
+        lambda x: pb.logsumexp(x, 0),
+        (_normal("lse3", 3, 4) + 800,),
+        torch=_torch_logsumexp(0, False),
+    ),
     Sample("logsumexp", "number", lambda x: pb.logsumexp(x), (np.array(0.7),)),
 ]

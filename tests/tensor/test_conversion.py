@@ -141,3 +141,17 @@ def test_deepcopy_of_an_intermediate_is_refused():
     w = pb.tensor([1.0], requires_grad=True)
     with pytest.raises(pb.GradientError, match="result of `multiply`"):
         copy.deepcopy(w * 2)
+
+
+def test_under_no_grad_nothing_is_lost_so_values_may_leave():
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    with pb.no_grad():
+        assert np.asarray(w).tolist() == w.numpy().tolist() == pb.tensor(w).tolist() == [1.0, 2.0]
+        out = np.zeros(2)
+        out[:] = w
+        assert out.tolist() == [1.0, 2.0] and not pb.tensor(w).requires_grad
+    for export in (np.asarray, pb.Tensor.numpy, pb.tensor):
+        with pytest.raises(pb.GradientError, match="would be lost"):
+            export(w)
+    fresh = pb.tensor(w, requires_grad=True)
+    assert fresh.is_leaf and fresh.requires_grad

@@ -283,3 +283,45 @@ class TestRefusals:
         w = pb.tensor([1.0], requires_grad=True)
         with pytest.raises(pb.GradientError, match="data_mut"):
             (w * 2).data_mut()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("own", "other"), [("float32", "float64"), ("int32", "int64"), ("float64", "complex128")])
+def test_a_result_of_another_dtype_is_refused_whoever_holds_the_memory(own, other, shared):
+    x = pb.ones(3, dtype=own)
+    holder = x.clone() if shared else None
+    with pytest.raises(pb.DtypeError, match="in-place add"):
+        x += pb.ones(3, dtype=other)
+    assert x.tolist() == [1, 1, 1]
+    del holder
+
+
+def test_dividing_a_result_by_itself_in_place_keeps_what_the_rule_needs():
+    w = pb.tensor([1.5, 2.5], requires_grad=True)
+    y = w * 2
+    y /= y
+    assert y._node.saved[0].tolist() == [3.0, 5.0]
+
+
+def test_clones_stay_one_variable_when_the_original_is_written():
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    first = w.clone()
+    second = first.clone()
+    with pb.no_grad():
+        w *= 10
+    (first * 3).sum().backward()
+    assert second.grad.tolist() == [3.0, 3.0] and w.grad is None
+    with pb.no_grad():
+        second += 1
+    assert first.tolist() == [1.0, 2.0] and first.grad_cell is not second.grad_cell
+
+
+def test_dead_clones_are_forgotten():
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    alive = [w.clone() for _ in range(20)]
+    for _ in range(1000):
+        w.clone()
+    assert len(w._node.clones) < 100
+    with pb.no_grad():
+        w += 1
+    assert all(clone.tolist() == [1.0, 2.0] for clone in alive)

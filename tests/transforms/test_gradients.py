@@ -184,6 +184,8 @@ ERRORS = [
     (lambda: pb.vjp(lambda x: {"a": x}, X)[1]([X]), pb.ShapeError, r"structure Structure\(\[\*\]\)"),
     (lambda: pb.vjp(np.sin, X)[1]("text"), pb.DtypeError, "cotangent must be an array"),
     (lambda: pb.jvp(np.sin, X, X), pb.ShapeError, r"primals must be a tuple.*\(primal,\)"),
+    (lambda: pb.hvp(np.sum, X, X), pb.ShapeError, r"hvp: primals must be a tuple.*\(primal,\)"),
+    (lambda: pb.grad(lambda x: np.sum(np.array([x[0], x[1]])))(X), pb.GradientError, "np.stack.*t.item"),
     (lambda: pb.jvp(np.sin, (X,), (X[:2],)), pb.ShapeError, "tangent of argument 0"),
     (lambda: pb.jvp(np.sin, (X,), (X, X)), pb.ShapeError, "structure"),
     (lambda: pb.jvp(lambda p: p["a"], ({"a": X},), ({"a": X.astype("f4")},)), pb.DtypeError, r"argument 0\['a'\]"),
@@ -198,3 +200,23 @@ def test_errors_say_what_was_given_and_what_to_write(call, error, text):
     with pytest.raises(error, match=text):
         call()
     assert modes.current() is None
+
+
+COPIES = [lambda x: x.copy(), lambda x: x.clone(), np.copy, copy.copy, lambda x: pb.asarray(x, copy=True)]
+
+
+@pytest.mark.parametrize("take", COPIES)
+def test_copies_keep_the_derivative_in_every_mode(take):
+    cubes = lambda x: take(x) ** 3
+    assert np.allclose(pb.jacrev(cubes)(X), np.diag(3 * X**2))
+    assert np.allclose(pb.jacfwd(cubes)(X), np.diag(3 * X**2))
+    assert np.allclose(pb.hessian(lambda x: np.sum(cubes(x)))(X), np.diag(6 * X))
+    assert np.allclose(pb.hvp(lambda x: np.sum(cubes(x)), (X,), (np.ones_like(X),))[0], 6 * X)
+
+
+def test_a_new_tensor_of_an_argument_does_not_lose_the_gradient_silently():
+    with pytest.raises(pb.GradientError, match="t.clone.*pb.asarray.*t.detach"):
+        pb.grad(lambda x: pb.sum(pb.tensor(x) ** 2))(X)
+    with pytest.raises(pb.GradientError, match="pb.asarray"):
+        pb.jvp(lambda x: pb.tensor(x) ** 2, (X,), (X,))
+    assert np.allclose(pb.grad(lambda x: pb.sum(x * pb.tensor(x.detach())))(X), X)

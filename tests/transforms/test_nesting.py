@@ -179,3 +179,17 @@ def test_a_newton_step_can_be_differentiated():
     x = solve(2.0)
     curvature = 12 * (x - 2.0) ** 2
     assert derivative == pytest.approx(curvature / (curvature + 2), rel=1e-8)
+
+
+def test_forward_mode_may_write_to_arguments_that_are_variables():
+    def f(x):
+        x *= 2
+        x[0] = x[1] * x[1]
+        return x.sum()
+
+    w = pb.tensor([1.0, 2.0], dtype=pb.float64, requires_grad=True)
+    tangent = pb.ones(2, dtype=pb.float64)
+    assert pb.jvp(f, (w,), (tangent,))[1].item() == 18.0
+    assert pb.jacfwd(f)(w).tolist() == [0.0, 18.0]
+    assert pb.hvp(f, (w,), (tangent,))[0].tolist() == [0.0, 8.0]
+    assert w.tolist() == [1.0, 2.0]

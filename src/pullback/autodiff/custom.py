@@ -56,9 +56,9 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
             with modes.changed(recording=False):
                 gradients = backward(_wrap(g), *map(_wrap, saved[:count]))
             gradients = tuple([grad._data if isinstance(grad, Tensor) else grad for grad in gradients])
+        if any([gradient is None for gradient in gradients]):  # no gradient at all
+            gradients = tuple([_zeros(saved[place], g) if x is None else x for place, x in zip(shapes, gradients)])
         for name, place, gradient in zip(tracked, shapes, gradients):
-            if gradient is None:  # no gradient at all
-                continue
             if not hasattr(gradient, "shape"):
                 raise DtypeError(
                     f"the rule of `{operation}` for `{name}` returned {type(gradient).__name__}: {gradient!r:.60}; "
@@ -72,6 +72,17 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
         return gradients
 
     return wrapped
+
+
+def _zeros(shape: Any, g: Any) -> Any:
+    """Zeros of the kind of a cotangent, which of several outputs has a part for each that matters."""
+    from .. import backends
+    from .tables import TENSORS
+
+    like = next(part for part in g if part is not None) if isinstance(g, tuple) else g
+    if isinstance(like, Tensor):
+        return TENSORS.zeros(shape, like._data.dtype, like)
+    return backends.of(like).xp.zeros(shape, like.dtype, like)  # type: ignore[union-attr]
 
 
 def _holds_tensors(g: Any) -> bool:
@@ -103,7 +114,9 @@ def custom_op(
     that has a gradient, under the array's name; the names of a rule's arguments after the cotangent
     say what is kept for it: an array, `out`, `x_shape`, a static argument. Rules are written on
     tensors, so they are differentiated in turn. `joint` gives the gradients of all arrays at once.
-    `jvp(primals, tangents)` gives the tangent of the result; without it forward mode uses the rules.
+    `jvp(primals, tangents)`, of two tuples of tensors and the static arguments by keyword, gives the tangent of
+    the result; without it forward mode uses the rules. On complex numbers a rule is the plain transpose of the
+    derivative, with nothing conjugated: that of `a * x` is `g * a`.
 
     >>> import numpy as np, pullback as pb
     >>> cube = pb.custom_op(lambda x: x * x * x, name="cube", x=lambda g, x: 3 * g * x * x)
@@ -153,7 +166,8 @@ def custom_op(
 class BackwardOp:
     """An operation as an object: the tensors it was applied to, and how a gradient passes through it.
 
-    Subclass it, or pass the two to the constructor, and give it to `Tensor.set_backward_op`.
+    Subclass it, or pass the two to the constructor, and give it to `Tensor.set_backward_op`. On complex numbers
+    `backward` is the plain transpose of the derivative, as the rules of `custom_op` are.
 
     >>> import pullback as pb
     >>> x = pb.tensor([1.0, 2.0], requires_grad=True)
@@ -182,40 +196,85 @@ class BackwardOp:
 _OBJECT = Operation("custom", "*xs", "op", "", "out", ("xs",), False, "", False, False, False, False)
 
 
-def _object_backward(g: Any, op: BackwardOp) -> tuple[Any, ...]:
+def _object_backward(g: Any, op: BackwardOp, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if isinstance(g, Tensor):
-        return _checked(op, op.backward(g))
+        return _checked(op, op.backward(g), needs)
     with modes.changed(recording=False):
-        return tuple(x._data for x in _checked(op, op.backward(make(g, None))))
+        return tuple([x._data for x in _checked(op, op.backward(make(g, None)), needs)])
 
 
-def _checked(op: BackwardOp, gradients: Any) -> tuple[Tensor, ...]:
-    """The gradients of the tracked inputs, after checking how many there are and their shapes."""
-    gradients = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+def _checked(op: BackwardOp, gradients: Any, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    """The gradients of the inputs that were tracked when `op` was attached, after checking their number and shapes."""
+    gradients = _as_tuple(op, gradients)
     if len(gradients) != len(op.inputs):
         raise ShapeError(f"{op!r}: backward returned {len(gradients)} gradients for {len(op.inputs)} inputs.")
     result = []
-    for x, gradient in zip(op.inputs, gradients):
-        if x._node is None:
+    for x, gradient, needed in zip(op.inputs, gradients, needs):
+        if not needed:
             continue
         if gradient is None:
             from .tables import TENSORS
 
             gradient = TENSORS.zeros_like(x.detach())
+        if not isinstance(gradient, Tensor):
+            raise DtypeError(
+                f"{op!r}: backward returned {type(gradient).__name__}: {gradient!r:.60}; "
+                f"expected a tensor of shape {x.shape}."
+            )
         if gradient.shape != x.shape:
             raise ShapeError(f"{op!r}: backward returned shape {gradient.shape} for an input of shape {x.shape}.")
         result.append(gradient)
     return tuple(result)
 
 
+def _as_tuple(op: BackwardOp, gradients: Any) -> tuple[Any, ...]:
+    if isinstance(gradients, Tensor):
+        return (gradients,)
+    if not isinstance(gradients, (tuple, list)):
+        raise DtypeError(f"{op!r}: backward must return a tuple of gradients, it returned {type(gradients).__name__}.")
+    return tuple(gradients)
+
+
 def attach(tensor: Tensor, op: BackwardOp) -> None:
     """Make `tensor` the result of `op`."""
     if isinstance(tensor._node, Leaf):
         raise GradientError("set_backward_op: a variable is not the result of an operation; use `.detach()` of it.")
+    for x in op.inputs:
+        if not isinstance(x, Tensor):
+            raise DtypeError(f"set_backward_op: the inputs must be tensors, got {type(x).__name__}: {x!r:.60}.")
+    from .forward import Dual
+
+    if any(isinstance(x, Dual) for x in (tensor, *op.inputs)):
+        _attach_to_dual(tensor, op)
+        return
     nodes = tuple(x._node for x in op.inputs)
     mask = tuple(node is not None for node in nodes)
-    recipe = Recipe.of_function(_OBJECT, mask, ("op",), _object_backward)
-    tensor._node = new_node(recipe, tuple(node for node in nodes if node is not None), (op,))
+    recipe = Recipe.of_function(_OBJECT, mask, ("op", "needs"), _object_backward)
+    tensor._node = new_node(recipe, tuple(node for node in nodes if node is not None), (op, mask))
+
+
+def _attach_to_dual(tensor: Tensor, op: BackwardOp) -> None:
+    """`attach` in forward mode: `op.backward` is linear in the gradient, so its transpose gives the tangent."""
+    from ..tensor.writing import adopt
+    from .forward import Dual, dual, primal_at, pull, tangent_at, variable
+    from .tables import TENSORS
+
+    level = max((x.level for x in op.inputs if isinstance(x, Dual)), default=0)
+    below = BackwardOp(
+        [primal_at(x, level) for x in op.inputs],
+        lambda g: tuple([primal_at(x, level) for x in _as_tuple(op, op.backward(g))]),
+    )
+    below.name = op.name
+    primal = make(tensor._data, None)
+    attach(primal, below if level else op)
+    if level:
+        tangents = [tangent_at(x, level) for x in op.inputs]
+        with modes.changed(recording=True):
+            cotangent = variable(TENSORS.zeros_like(primal))
+            gradients = _checked(below, below.backward(cotangent), tuple([t is not None for t in tangents]))
+            (tangent,) = pull(list(gradients), [t for t in tangents if t is not None], [cotangent])
+        primal = dual(primal, TENSORS.zeros_like(primal) if tangent is None else tangent, level)
+    adopt(tensor, primal)
 
 
 class RecordedOp(BackwardOp):

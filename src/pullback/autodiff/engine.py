@@ -48,7 +48,7 @@ def walk(
     if useful is not None:
         order = [node for node in order if node in useful]
     visitor = _Visitor(order, create_graph)
-    plain = visitor.is_plain
+    plain = plain_or_masked = visitor.is_plain
     release = not (retain_graph or create_graph)
     window = None  # of a guarded walk, once there is more than one
     beginning = dict(cotangents)
@@ -56,6 +56,7 @@ def walk(
     kept: dict[Node, Any] = {}
     sums: dict[Node, Any] = {}  # cotangents in buffers that this walk made: more is added to them in place
     take, find, find_sum = cotangents.pop, cotangents.get, sums.get
+    gradients: Any
     with np.errstate(all="ignore"):
         for node in order:
             g = take(node, None)
@@ -65,13 +66,18 @@ def walk(
                     continue
             if useful is not None:
                 if node in wrt:  # type: ignore[operator]
-                    kept[node] = visitor.hooked(node, g)
+                    g = kept[node] = visitor.hooked(node, g)
+                    visitor.hooks.pop(node, None)  # called once in a walk
                     if stop:
                         continue
                 if useful.isdisjoint(node.inputs):
                     continue
             recipe = node.recipe
-            if plain:
+            if recipe.accumulate is not None and plain_or_masked and node.inputs[0] in sums and node.restore is None:
+                recipe.accumulate(sums[node.inputs[0]], g, *node.saved)
+                visitor.masked.update(node.inputs)
+                gradients = ()
+            elif plain:
                 gradients = recipe.backward(g, *node.saved)
                 if node.restore is not None:
                     gradients = _restored(gradients, node.restore)
@@ -170,13 +176,17 @@ class _Visitor:
         self.masked: set[Node] = set()  # nodes whose cotangent has passed a masking operation
 
     def hooked(self, node: Node, g: Any) -> Any:
-        """`g` after the hooks on `node`, which see tensors."""
+        """`g` after the hooks on `node`, which see tensors: gradients as the user knows them, conjugates of `g`."""
         for hook in self.hooks.get(node, ()):
-            tensor = g if isinstance(g, Tensor) else make(g, None)
-            result = hook(tensor)
-            if result is not None:
-                result = tensor._fitting_gradient("hook", result) if result._node is None else result
-                g = result if self.create_graph else result._data
+            gradient = _conjugate(g if isinstance(g, Tensor) else make(backends.of(g).from_scalar(g), None))  # type: ignore[union-attr]
+            result = hook(gradient)
+            if result is None:
+                continue
+            fitting = gradient._fitting_gradient("hook", result)
+            if self.create_graph:
+                g = _conjugate(result if isinstance(result, Tensor) else fitting)
+            else:
+                g = _conjugate(fitting)._data
         return g
 
     def visit(self, node: Node, g: Any) -> Any:
@@ -186,7 +196,7 @@ class _Visitor:
         recipe = node.recipe
         gradients = self._on_tensors(node, g) if self.create_graph else recipe.backward(g, *node.saved)
         if node in self.masked:
-            if recipe.operation.singular and not _all_finite(gradients):
+            if recipe.singular and not guard.all_finite(gradients):
                 gradients = self._with_finite_factors(node, g)
             self.masked.update(node.inputs)
         elif recipe.masking:
@@ -226,8 +236,8 @@ def _namespace(x: Any) -> Any:
     return TENSORS if isinstance(x, Tensor) else backends.of(x).xp  # type: ignore[union-attr]
 
 
-def _all_finite(gradients: tuple[Any, ...]) -> bool:
-    return all(bool(xp.all(xp.isfinite(x))) for x in gradients for xp in (_namespace(x),))
+def _conjugate(tensor: Tensor) -> Tensor:
+    return TENSORS.conj(tensor) if tensor.dtype.kind == "complex" else tensor
 
 
 # -- shapes and dtypes ---------------------------------------------------------------------------

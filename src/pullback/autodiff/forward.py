@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, TypeGuard
 
+from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
 from .engine import alias, walk
 from .operation import Operation
@@ -84,7 +85,10 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
     outputs = result if several else (result,)
     if not any(out.dtype.kind in ("float", "complex") for out in outputs):
         return result
-    if operation.linear:
+    own_rule = getattr(operation, "tangent_rule", None)
+    if own_rule is not None:
+        out_tangents = _by_own_rule(operation, own_rule, primals, tangents, static, outputs)
+    elif operation.linear:
         out_tangents = _linear(operation, primals, tangents, static)
     elif operation.elementwise and operation.name in tensor_table().rules and not operation.composite:
         out_tangents = (_elementwise(operation, primals, tangents, static, outputs[0]),)
@@ -121,6 +125,37 @@ def _linear(operation: Operation, primals: Any, tangents: Any, static: Any) -> t
         parts = result if isinstance(result, tuple) else (result,)
         total = parts if total is None else tuple(a + b for a, b in zip(total, parts))
     return total
+
+
+def _by_own_rule(
+    operation: Operation, rule: Any, primals: Any, tangents: Any, static: Any, outputs: tuple[Tensor, ...]
+) -> tuple[Tensor | None, ...]:
+    """The tangents that the `jvp` of an operation of the user's gives, after checking them."""
+    from .apply import as_operand
+
+    primals = tuple(as_operand(p, operation) for p in primals)
+    filled = tuple(_zero_like(p) if t is None else t for p, t in zip(primals, tangents))
+    result = rule(primals, filled, **dict(zip(operation.static, static)))
+    given = tuple(result) if operation.has_several_outputs else (result,)
+    if len(given) != len(outputs):
+        raise ShapeError(f"the jvp of `{operation.name}` returned {len(given)} tangents for {len(outputs)} outputs.")
+    found: list[Tensor | None] = []
+    for tangent, out in zip(given, outputs):
+        if out.dtype.kind not in ("float", "complex"):
+            found.append(None)
+            continue
+        if not isinstance(tangent, Tensor):
+            raise DtypeError(
+                f"the jvp of `{operation.name}` returned {type(tangent).__name__}: {tangent!r:.60}; "
+                f"expected a tensor of shape {out.shape}."
+            )
+        if tangent.shape != out.shape:
+            raise ShapeError(
+                f"the jvp of `{operation.name}` returned a tangent of shape {tangent.shape} "
+                f"for a result of shape {out.shape}."
+            )
+        found.append(tangent)
+    return tuple(found)
 
 
 def _zero_like(x: Any) -> Any:

@@ -31,7 +31,8 @@ class guard:
     """What to do about NaN and infinity, inside a `with` block.
 
     "raise" (the default) and "warn" look at losses and gradients in `backward`; "trace" looks at the result of
-    every operation as well, as it runs; "off" looks at nothing.
+    every operation as well, as it runs; "off" looks at nothing. `pb.grad` and `pb.value_and_grad` pass NaN on as
+    NumPy does, and look only inside such a block.
 
     >>> import pullback as pb
     >>> w = pb.tensor([0.0], requires_grad=True)
@@ -63,6 +64,11 @@ def report(message: str) -> None:
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     else:
         raise NumericalInstabilityError(message)
+
+
+def is_asked_for() -> bool:
+    """Whether a `guard` block, not the default, says to look."""
+    return _guard_mode.get(None) not in (None, "off")
 
 
 def all_finite(cotangents: Iterable[Any]) -> bool:

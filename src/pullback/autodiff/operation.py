@@ -118,6 +118,7 @@ class Table:
     def __init__(self, xp: Any, modules: Iterable[RulesModule]) -> None:
         self.xp = xp
         self.rules: dict[str, dict[str, Rule]] = {}
+        self.accumulating: dict[str, Rule] = {}
         self.recipes: dict[tuple[str, tuple[bool, ...]], Recipe] = {}
         for module in modules:
             module(xp, self)
@@ -131,23 +132,32 @@ class Table:
         residuals: str = "",
         outputs: str = "out",
         joint: Rule | None = None,
+        accumulate: Rule | None = None,
         elementwise: bool = False,
         linear: str = "",
         composite: bool = False,
         masking: bool = False,
-        singular: bool = False,
+        singular: bool | None = None,
         cheap: bool | None = None,
         **rules: Rule,
     ) -> None:
-        """Declare an operation and its rules. `joint` gives the gradients of all inputs at once, as a tuple."""
+        """Declare an operation and its rules.
+
+        `joint` gives the gradients of all inputs at once, as a tuple. `accumulate(total, g, ...)`, for an operation
+        on one array that reads a part of it, adds the gradient into a NumPy buffer of the array's shape.
+        """
         if joint is not None:
             rules["joint"] = joint
         self.rules[name] = rules
+        if accumulate is not None:
+            self.accumulating[name] = accumulate
         if name not in OPERATIONS:
             every_input = inputs.lstrip("*").split()
             OPERATIONS[name] = Operation(
                 name, inputs, static, residuals, outputs, every_input if joint else rules,
-                elementwise, linear, composite, masking, singular, elementwise if cheap is None else cheap,
+                elementwise, linear, composite, masking,
+                elementwise and not masking if singular is None else singular,
+                elementwise if cheap is None else cheap,
             )  # fmt: skip
 
     def recipe(self, operation: Operation, mask: tuple[bool, ...]) -> Recipe:
@@ -156,7 +166,11 @@ class Table:
         found = self.recipes.get(key)
         if found is None:
             operation.check_differentiable(mask)
-            found = self.recipes[key] = Recipe(operation, self.rules[operation.name], mask)
+            found = Recipe(operation, self.rules[operation.name], mask)
+            accumulate = self.accumulating.get(operation.name)
+            if accumulate is not None:
+                found.accumulate = _with_saved(accumulate, found.names)
+            self.recipes[key] = found
         return found
 
 
@@ -184,6 +198,8 @@ class Recipe:
         "gather",
         "on_tensors",
         "masking",
+        "singular",
+        "accumulate",
         "keeps_like_cotangent",
         "keeps_arrays",
         "bytes_kept",
@@ -215,7 +231,9 @@ class Recipe:
     def _set_marks(self) -> None:
         """What the walk asks of every node, at hand."""
         self.masking = self.operation.masking
+        self.accumulate: Rule | None = None
         self.keeps_arrays = any(kind in ("input", "output", "residual") for kind, _ in self.sources)
+        self.singular = self.operation.singular and self.keeps_arrays  # without arrays its factor is a number
         self.keeps_like_cotangent = (  # arrays no larger than that
             self.keeps_arrays and self.operation.elementwise and not self.operation.has_several_outputs
         )
@@ -250,6 +268,12 @@ def _backward_function(
     scope: dict[str, Any] = {f"rule{i}": rule for i, rule in enumerate(called)}
     exec(compiled(f"def backward({', '.join(('g', *names))}):\n    {body}"), scope)  # made of argument names alone
     return scope["backward"], names
+
+
+def _with_saved(accumulate: Rule, names: tuple[str, ...]) -> Rule:
+    """`accumulate` as a function of the buffer, the cotangent and everything that is kept."""
+    arguments = ", ".join(argument_names(accumulate))  # the first is the buffer
+    return eval(f"lambda total, {', '.join(('g', *names))}: rule(total, {arguments})", {"rule": accumulate})
 
 
 _PASSES_ON = (lambda g: g).__code__.co_code

@@ -94,7 +94,7 @@ def born_forward(root: Node, value: Any, is_finite: Callable[[Any], bool]) -> st
     values[root] = value
     unknown: list[Node] = []
     for node in nodes:
-        if node.recipe is None:
+        if not node.inputs:  # a variable
             if node in values and not is_finite(values[node]):
                 return f"a variable is {kind_of_bad(values[node])} already: {describe_range('value', values[node])}."
             continue
@@ -129,7 +129,7 @@ def _known_values(nodes: list[Node]) -> dict[Node, Any]:
     """The results that rules have kept: each node's own, or an input of a later one."""
     values: dict[Node, Any] = {}
     for node in nodes:
-        if node.recipe is None or node.saved is None:
+        if not node.inputs or node.saved is None:
             continue
         parents = _tracked_inputs(node)
         operation = node.recipe.operation

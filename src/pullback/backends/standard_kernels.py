@@ -112,10 +112,6 @@ class StandardKernels(Kernels):
         return lambda inputs: inputs
 
 
-def _public_methods(group: Any) -> dict[str, Any]:
-    return {name: getattr(group, name) for name in vars(type(group)) if not name.startswith("_")}
-
-
 def _with_typed_errors(name: str, kernel: Any) -> Any:
     """Raise a library's complaint about a matrix as one of our errors; each has a class of its own for it."""
 

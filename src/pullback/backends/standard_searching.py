@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .stretches import stretch
+
 
 class Searching:
     """Kernels over the namespace of `backend` and the other kernels in `xp`."""
@@ -69,7 +71,7 @@ class Searching:
         total = self.namespace.cumulative_prod(self.xp.as_number(x), axis=axis[0], include_initial=exclusive)
         if not exclusive:
             return total
-        return self.xp.getitem(total, (Ellipsis, slice(0, x.shape[axis[0]]), *(slice(None),) * (-1 - axis[0])))
+        return self.xp.getitem(total, stretch(axis[0], 0, x.shape[axis[0]]))
 
     # -- moving ------------------------------------------------------------------------------------
 

@@ -192,12 +192,21 @@ def _has_array(obj: Any) -> bool:
 def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with a copy of `data`.
 
+    Of a tensor that requires a gradient it makes a new variable with `requires_grad=True` alone; use `pb.asarray` or
+    `clone` to go on with the gradient, `detach` to go on without.
+
     >>> import pullback as pb
     >>> pb.tensor([[1, 2], [3, 4]], dtype=pb.float64, requires_grad=True)
     tensor([[1., 2.],
             [3., 4.]], dtype=float64, requires_grad=True)
     """
-    source = data.detach() if isinstance(data, Tensor) else data
+    source = data
+    if isinstance(data, Tensor):
+        if not requires_grad:
+            from ..tensor.conversion import refuse_tracked
+
+            refuse_tracked(data, "tensor", "write `t.clone()` or `pb.asarray(t)`")
+        source = data.detach()
     result = asarray(source, dtype=dtype, device=device, copy=True)
     if requires_grad:
         result.set_requires_grad(True)

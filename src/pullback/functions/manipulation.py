@@ -10,6 +10,7 @@ import numpy as np
 from ..autodiff.apply import apply
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
+from ..backends.stretches import stretch
 from ..errors import AxisError, DtypeError, ShapeError
 from ..tensor.core import Tensor
 from .axes import as_tensor, negative_axis
@@ -130,8 +131,8 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
         if starts == sorted(starts):
             sizes = tuple(end - start for start, end in zip(starts, ends))
             return apply(OPERATIONS["split"], (x,), (sizes, position))
-        rest = (slice(None),) * (-1 - position)  # parts that overlap or are empty, as NumPy has it
-        return tuple(TENSORS.getitem(x, (..., slice(a, b), *rest)) for a, b in zip(starts, ends))
+        # parts that overlap or are empty, as NumPy has it
+        return tuple(TENSORS.getitem(x, stretch(position, a, b)) for a, b in zip(starts, ends))
     sections = as_index(indices_or_sections)
     if sections < 1:
         raise ShapeError(f"split: expected at least one section, got {sections}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Sequence
 
 from ..autodiff.apply import apply
@@ -39,7 +40,13 @@ def _normalized_axes(name: str, x: Tensor, normalized_shape: Any, axis: Any) -> 
         if not axes:
             raise ShapeError(f"{name}: axis is empty: there is nothing to normalise over.")
         return axes
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    try:
+        shape = tuple(map(index, normalized_shape if hasattr(normalized_shape, "__len__") else (normalized_shape,)))
+    except TypeError:
+        raise DtypeError(
+            f"{name}: normalized_shape must be an integer or a tuple of them, got {type(normalized_shape).__name__}: "
+            f"{normalized_shape!r:.60}. Pass parameters by name: axis=-1, weight=w."
+        ) from None
     if not shape or x.shape[-len(shape) :] != shape:
         raise ShapeError(f"{name}: normalized_shape {shape} is not the end of the shape {x.shape} of x.")
     return tuple(range(-len(shape), 0))

@@ -19,12 +19,13 @@ from .core import Tensor, make
 # -- leaving the graph -----------------------------------------------------------------------------
 
 
-def refuse_tracked(tensor: Tensor, what: str) -> None:
-    """A gradient is never lost silently: an export of a tensor that needs one is an error."""
-    if tensor._node is not None or isinstance(tensor, forward.Dual):
+def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
+    """A gradient is never lost silently: an export of a tensor that needs one is an error, which names what keeps it."""
+    if (tensor._node is not None or isinstance(tensor, forward.Dual)) and modes.is_recording():
         raise GradientError(
             f"{what}: this tensor of shape {tensor.shape} requires a gradient, which would be lost. "
-            "Write `t.detach()` first" + (", or `t.item()`." if tensor.size == 1 else ".")
+            + (f"To keep it, {instead}. For the values alone write " if instead else "Write ")
+            + ("`t.detach()` or `t.item()`." if tensor.size == 1 else "`t.detach()`.")
         )
 
 

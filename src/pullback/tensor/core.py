@@ -169,7 +169,10 @@ class Tensor(_Attached):
         """
         copy = make(self._data, self._node)
         if isinstance(self._node, Leaf):
-            self._node.clones.append(weakref.ref(copy))
+            clones = self._node.clones
+            if len(clones) > 8 and len(clones) & (len(clones) - 1) == 0:  # now and then forget the dead ones
+                clones[:] = [reference for reference in clones if reference() is not None]
+            clones.append(weakref.ref(copy))
         return copy
 
     def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:

@@ -46,12 +46,17 @@ def _flattened(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _copy(self: Tensor) -> Tensor:
+    """The same as `clone`, under NumPy's name."""
+    return self.clone()  # looked up on the object: duals have a way of their own
+
+
 for _name, _attribute in {
     "cumsum": _flattened(reductions.cumulative_sum),
     "cumprod": _flattened(reductions.cumulative_prod),
     "astype": astype,
     "conjugate": elementwise.conj,
-    "copy": Tensor.clone,
+    "copy": _copy,
     "T": property(manipulation.transpose),
     "mT": property(linear.matrix_transpose),
 }.items():

@@ -138,7 +138,7 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """The values for `np.asarray`: read-only where they share the tensor's memory."""
-    refuse_tracked(self, "numpy.asarray")
+    refuse_tracked(self, "numpy.asarray", "join tensors with `np.stack` or `pb.asarray` instead of `np.array`")
     values = self._backend.to_numpy(self._data)
     if dtype is not None and values.dtype != dtype:
         if copy is False:

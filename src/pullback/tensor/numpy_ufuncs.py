@@ -64,7 +64,7 @@ def _first_unless_nan(choose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _float_power(x: Any, y: Any) -> Any:
-    x, y = operand(x), operand(y)
+    x, y = (pb.asarray(np.asarray(v)) if type(v) in PYTHON_SCALARS else operand(v) for v in (x, y))
     target = "complex128" if "complex" in (x.dtype.kind, y.dtype.kind) else "float64"
     return pb.pow(pb.astype(x, pb.dtypes.get(target)), pb.astype(y, pb.dtypes.get(target)))
 

@@ -90,7 +90,7 @@ _install("__invert__", _invert)
 
 def _number(self: Tensor, name: str) -> Any:
     """The one element as a Python number, which can carry no gradient."""
-    refuse_tracked(self, f"{name}()")
+    refuse_tracked(self, f"{name}()", "use functions of NumPy or Pullback, not of `math`")
     return _element(self, name)
 
 

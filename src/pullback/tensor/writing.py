@@ -6,12 +6,13 @@ clones, views, exports and the graph all hold the raw array itself or a view of 
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable
 
 import numpy as np
 
 from .. import backends, modes
-from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, record
+from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, record, without_list
 from ..autodiff.forward import Dual
 from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.operation import OPERATIONS, Operation
@@ -31,7 +32,7 @@ def prepare_write(tensor: Tensor, recording: bool) -> None:
     if recording:
         raise GradientError(
             "writing in place to a variable that requires a gradient. To update it, write inside "
-            "`with pb.no_grad():`; to go on with a changed copy of it, write `w = w + ...`."
+            "`with pb.no_grad():`; to go on with a changed copy of it, write `w = w + ...`, or write to `u = w[...]`."
         )
     if leaf.clones:
         _separate(tensor, leaf)
@@ -41,10 +42,14 @@ def _separate(tensor: Tensor, leaf: Leaf) -> None:
     """Give the clones of a variable that is about to change leaves of their own, or the clone that changes one."""
     alive = [clone for reference in leaf.clones if (clone := reference()) is not None and clone._node is leaf]
     is_clone = any(clone is tensor for clone in alive)
-    for clone in [tensor] if is_clone else alive:
+    leaving = [tensor] if is_clone else alive
+    if leaving:
         cell = GradCell()
         cell.value = None if leaf.cell.value is None else leaf.cell.value.clone()
-        clone._node = Leaf(leaf.shape, leaf.dtype, cell)
+        new_leaf = Leaf(leaf.shape, leaf.dtype, cell)
+        for clone in leaving:  # several of them stay one variable
+            clone._node = new_leaf
+        new_leaf.clones = [weakref.ref(clone) for clone in leaving[1:]]
     leaf.clones = [reference for reference in leaf.clones if is_clone and reference() is not tensor]
 
 
@@ -80,7 +85,10 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
             try:
                 other = as_operand(other, operation)
             except TypeError:
-                return NotImplemented
+                pair = without_list(self, other)
+                if pair is None:
+                    return NotImplemented
+                other = pair[1]
         if type(self) is Tensor and type(self._data) is _ndarray:
             b = other._data if type(other) is Tensor else other
             if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
@@ -100,10 +108,12 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
     def _keeps_old_values(a: Any, b: Any, nodes: Any) -> bool:
         """Whether the rule needs the values that would be written over."""
         recipe = operation.recipe_for(NUMPY_TABLE, (nodes[0] is not None, nodes[1] is not None))
-        return "x" in recipe.names or np.result_type(a, b) != a.dtype
+        return "x" in recipe.names or a is b or np.result_type(a, b) != a.dtype
 
     def _compute_into(a: Any, b: Any) -> bool:
         """Compute into `a`; False, with nothing changed, if the result does not fit."""
+        if type(b) is _ndarray and b.dtype is not a.dtype and np.result_type(a, b) != a.dtype:
+            return False  # NumPy would narrow the result silently
         try:
             if is_ufunc:
                 kernel(a, b, a)

@@ -6,7 +6,8 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
-from ..autodiff.forward import dual, next_level, primal_at, tangent_at
+from ..autodiff.forward import dual, next_level, primal_at, tangent_at, variable
+from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..functions.creation import asarray
@@ -37,8 +38,10 @@ class Push:
     ) -> None:
         level = next_level()
         with recording():
-            moving = [x if t is None else dual(x, t, level) for x, t in zip(arguments.tensors, tangents)]
-            result = f(*arguments.filled([x.clone() for x in moving]), **kwargs)  # `f` may write to its arguments
+            # `f` may write to its arguments, which it could not if they were the caller's variables
+            fixed = [variable(x) if isinstance(x._node, Leaf) else x for x in arguments.tensors]
+            moving = [x if t is None else dual(x, t, level) for x, t in zip(fixed, tangents)]
+            result = f(*arguments.filled([x.clone() for x in moving]), **kwargs)
             output, aux = separated(arguments.transform, result, has_aux)
             leaves, self.structure = tree.flatten(output)
             self.primals = [primal_at(x, level) for x in leaves]
@@ -72,7 +75,11 @@ def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     >>> pb.jvp(np.sin, (np.array([0.0, np.pi]),), (np.array([1.0, 2.0]),))
     (array([0.0000000e+00, 1.2246468e-16]), array([ 1., -2.]))
     """
-    arguments, directions = _directions("jvp", primals, tangents)
+    return _pushed("jvp", f, primals, tangents, has_aux)
+
+
+def _pushed(transform: str, f: Function, primals: Any, tangents: Any, has_aux: bool) -> Any:
+    arguments, directions = _directions(transform, primals, tangents)
     done = Push(f, arguments, directions, {}, has_aux)
     output = done.lowered(tree.unflatten(done.structure, done.primals))
     tangent = done.lowered(tree.unflatten(done.structure, done.tangents))
@@ -178,5 +185,5 @@ def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     (array([ 6., 12.]),)
     """
     every = tuple(range(len(primals))) if isinstance(primals, (tuple, list)) else 0
-    done = jvp(grad(f, every, has_aux), primals, tangents, has_aux)
+    done = _pushed("hvp", grad(f, every, has_aux), primals, tangents, has_aux)
     return done[1:] if has_aux else done[1]

@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from .. import backends, tree
+from ..autodiff import guard
 from ..autodiff.engine import walk
 from ..autodiff.forward import Dual, pull, variable
 from ..autodiff.gradients import _conj
@@ -47,7 +48,9 @@ class Pass:
     def lowered(self, result: Any) -> Any:
         return lowered(result, self.stays, self.arguments.has_tensors)
 
-    def gradients(self, pairs: list[tuple[Tensor, Tensor]], retain: bool = False) -> list[Tensor]:
+    def gradients(
+        self, pairs: list[tuple[Tensor, Tensor]], retain: bool = False, guarded: bool = False
+    ) -> list[Tensor]:
         """One gradient per variable, given (output, cotangent) pairs. Plain transposes: nothing is conjugated."""
         with recording():
             if self.stays or any(c._node is not None or isinstance(c, Dual) for _, c in pairs):
@@ -57,7 +60,8 @@ class Pass:
                     for v, g in zip(self.variables, found or [None] * len(self.variables))
                 ]
             seeds = [(out._node, c._data) for out, c in pairs if out._node is not None]
-            cotangents = walk(seeds, frozenset(v._node for v in self.variables), retain)  # type: ignore[misc]
+            own = frozenset(v._node for v in self.variables)
+            cotangents = walk(seeds, own, retain, guarded=guarded)  # type: ignore[arg-type]
             del seeds, pairs
             return [
                 make(v._backend.from_scalar(cotangents.pop(v._node)), None)
@@ -129,7 +133,10 @@ def _differentiated(
     done = Pass(f, Arguments(transform, args, argnums), kwargs, has_aux)
     loss = _scalar(transform, done.output)
     pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
-    return done, [_conj(g) for g in done.gradients(pairs)]
+    guarded = guard.is_asked_for() and loss is not None and loss._node is not None
+    if guarded:
+        guard.check_root(loss, loss._node)  # type: ignore[union-attr, arg-type]
+    return done, [_conj(g) for g in done.gradients(pairs, guarded=guarded)]
 
 
 def _scalar(transform: str, output: Any) -> Tensor | None:

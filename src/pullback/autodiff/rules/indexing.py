@@ -14,6 +14,7 @@ def rules(xp: Any, op: Any) -> None:
     op(
         "getitem", "x", "index", linear="x", masking=True, cheap=True,
         x=lambda g, x_shape, index: xp.place(g, x_shape, index),
+        accumulate=lambda total, g, index: xp.place_into(total, g, index),
     )  # fmt: skip
     op("place", "value", "shape index", linear="value", value=lambda g, index: xp.getitem(g, index))
     op(

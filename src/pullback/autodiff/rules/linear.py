@@ -29,7 +29,7 @@ def rules(xp: Any, op: Any) -> None:
             grad = column(x) * xp.expand_dims(g, (-2,)) if len(y_shape) > 1 else x * g
         elif len(y_shape) == 1:
             grad = xp.squeeze(xp.matmul(mT(x), column(g)), (-1,))
-        elif len(y_shape) == 2 and math.prod(g.shape):
+        elif len(y_shape) == 2 and math.prod(g.shape) and math.prod(x.shape):
             grad = xp.matmul(mT(rows(x)), rows(g))
         else:
             grad = xp.matmul(mT(x), g)

@@ -7,7 +7,6 @@ from typing import Any
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 NORMAL_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
-SERIES = (1.0, -3.0, 15.0, -105.0, 945.0, -10395.0, 135135.0, -2027025.0, 34459425.0)  # of the derivative of erfcx
 
 
 def rules(xp: Any, op: Any) -> None:
@@ -28,13 +27,13 @@ def rules(xp: Any, op: Any) -> None:
         far = x > 20
         nothing = xp.zeros_like(x)
         near = 2 * where(far, nothing, x) * where(far, nothing, out) - TWO_OVER_ROOT_PI
-        # there the two terms cancel; this is their asymptotic series in s = 1 / (2 x**2)
+        # There the two terms cancel. Their asymptotic series is -2/sqrt(pi) (s - 3 s**2 + 3*5 s**3 - 3*5*7 s**4 + ...).
         root = 1 / where(far, x, xp.ones_like(x))
         s = root * root / 2
-        series = SERIES[-1] * s
-        for coefficient in SERIES[-2::-1]:
-            series = s * (coefficient + series)
-        return g * narrowed(where(far, -TWO_OVER_ROOT_PI * series, near), x_dtype)
+        series = xp.ones_like(s)
+        for odd in range(17, 1, -2):
+            series = 1 - odd * s * series
+        return g * narrowed(where(far, -TWO_OVER_ROOT_PI * s * series, near), x_dtype)
 
     unary("erfcx", erfcx_x)
     unary("ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype))

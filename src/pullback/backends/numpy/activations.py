@@ -169,7 +169,8 @@ def log_softmax(x: Any, axis: Any) -> Any:
     if x.dtype.char not in "fd":
         return _converted(log_softmax, x, axis)
     out = _minus_maximum(x, axis)
-    out -= _np.log(_np.add.reduce(_np.exp(out), axis, keepdims=True))
+    if out.size:  # the logarithm of an empty sum is infinite
+        out -= _np.log(_np.add.reduce(_np.exp(out), axis, keepdims=True))
     return out
 
 

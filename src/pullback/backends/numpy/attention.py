@@ -40,7 +40,7 @@ def attention(
             scores *= _kept(queries.shape, keys.shape[-2], block, scores, dropout, key, offset)
         some, heads, rows = block
         weighted = _np.matmul(_joined(scores), values[some, heads, : scores.shape[-1]])
-        out[some, heads, :, rows] = weighted.reshape(*scores.shape[:-1], -1) / total
+        out[some, heads, :, rows] = weighted.reshape(*scores.shape[:-1], v.shape[-1]) / total
         lse[some, heads, :, rows] = _np.where(hidden, _np.inf, highest + _np.log(total))[..., 0]
     shape = q.shape[:-1]
     return out.reshape(*shape, v.shape[-1]).astype(dtype, copy=False), lse.reshape(shape)
@@ -89,7 +89,7 @@ def attention_gradient(
         by_row = _joined(dscores)
         if dq is not None:
             product = _np.matmul(by_row, keys[some, heads, :visible]) * scale
-            dq[some, heads, :, rows] = product.reshape(*share.shape[:-1], -1)
+            dq[some, heads, :, rows] = product.reshape(*share.shape[:-1], q.shape[-1])
         if dk is not None:
             rows_of_q = _joined(queries[some, heads, :, rows]) * scale
             dk[some, heads, :visible] += _np.matmul(by_row.swapaxes(-1, -2), rows_of_q)
@@ -176,7 +176,8 @@ def _scores(queries: Any, keys: Any, bias: Any, block: Any, is_causal: bool, sca
 
 def _joined(x: Any) -> Any:
     """Heads that share their keys as more rows."""
-    return x.reshape(*x.shape[:2], -1, x.shape[-1])
+    samples, heads, group, rows, width = x.shape
+    return x.reshape(samples, heads, group * rows, width)
 
 
 def _with_grouped_heads(mask: Any, batch: Any, heads: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as _np
 
+from ..stretches import stretch as _stretch
 from .precision import computed_in as _computed_in, in_float32 as _in_float32
 
 _add_reduce = _np.add.reduce
@@ -97,22 +98,17 @@ def cumulative_prod(x: Any, axis: Any, reverse: bool = False, exclusive: bool = 
         return _np.cumprod(x, axis[0])
     out = _np.ones_like(x)
     if x.shape[axis[0]] > 1:
-        _np.cumprod(x[_along(axis[0], None, -1)], axis[0], out=out[_along(axis[0], 1, None)])
+        _np.cumprod(x[_stretch(axis[0], None, -1)], axis[0], out=out[_stretch(axis[0], 1, None)])
     return out
-
-
-def _along(axis: int, start: int | None, stop: int | None) -> Any:
-    """The index of a stretch along one (negative) axis."""
-    return (Ellipsis, slice(start, stop)) + (slice(None),) * (-axis - 1)
 
 
 def shift(x: Any, axis: Any, offset: int) -> Any:
     """Move elements along an axis; zeros come in where nothing was."""
     out = _np.zeros_like(x)
     if offset >= 0:
-        out[_along(axis[0], offset, None)] = x[_along(axis[0], None, -offset or None)]
+        out[_stretch(axis[0], offset, None)] = x[_stretch(axis[0], None, -offset or None)]
     else:
-        out[_along(axis[0], None, offset)] = x[_along(axis[0], -offset, None)]
+        out[_stretch(axis[0], None, offset)] = x[_stretch(axis[0], -offset, None)]
     return out
 
 

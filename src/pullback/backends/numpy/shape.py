@@ -64,16 +64,6 @@ def unstack(x: Any, axis: int) -> Any:
     return tuple(_np.moveaxis(x, axis, 0))
 
 
-def split(x: Any, sizes: Any, axis: int) -> Any:
-    """Parts of the given sizes, one after the other along `axis`."""
-    rest = (slice(None),) * (-1 - axis)
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(x[(..., slice(start, start + size), *rest)])
-        start += size
-    return tuple(parts)
-
-
 def zeros(shape: Any, dtype: Any, like: Any) -> Any:
     """Zeros on the device of the array `like`."""
     return _np.zeros(shape, dtype)

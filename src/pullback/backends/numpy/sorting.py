@@ -20,11 +20,6 @@ def argsort(x: Any, axis: Any, descending: bool = False, stable: bool = True) ->
     return (x.shape[axis[0]] - 1) - _np.flip(backwards, axis)
 
 
-def top_indices(x: Any, k: int, axis: Any, largest: bool = True) -> Any:
-    order = argsort(x, axis, largest, True)
-    return order[(Ellipsis, slice(None, k)) + (slice(None),) * (-axis[0] - 1)]
-
-
 def nonzero(x: Any) -> Any:
     return _np.nonzero(x)
 

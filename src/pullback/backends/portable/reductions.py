@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _along(axis: Any, start: int | None, stop: int | None) -> Any:
-    """The index of a stretch along one (negative) axis."""
-    return (Ellipsis, slice(start, stop)) + (slice(None),) * (-axis[0] - 1)
-
-
-def _constant(xp: Any, value: int, x: Any, axis: Any, length: int) -> Any:
-    shape = list(x.shape)
-    shape[axis[0]] = length
-    return xp.full(tuple(shape), value, x.dtype, x)
+from ..stretches import stretch
 
 
 def shift(xp: Any, x: Any, axis: Any, offset: int) -> Any:
     """Move elements along an axis; zeros come in where nothing was."""
-    length = x.shape[axis[0]]
-    empty = _constant(xp, 0, x, axis, min(abs(offset), length))
+    return _shifted(xp, x, axis[0], offset, 0)
+
+
+def _shifted(xp: Any, x: Any, axis: int, offset: int, coming_in: int) -> Any:
+    length = x.shape[axis]
+    lost = min(abs(offset), length)
+    shape = list(x.shape)
+    shape[axis] = lost
+    new = xp.full(tuple(shape), coming_in, x.dtype, x)
     if offset >= 0:
-        return xp.concat([empty, xp.getitem(x, _along(axis, None, max(length - offset, 0)))], axis[0])
-    return xp.concat([xp.getitem(x, _along(axis, min(-offset, length), None)), empty], axis[0])
+        return xp.concat([new, xp.getitem(x, stretch(axis, None, length - lost))], axis)
+    return xp.concat([xp.getitem(x, stretch(axis, lost, None)), new], axis)
 
 
 def cumulative_prod(xp: Any, x: Any, axis: Any, reverse: bool = False, exclusive: bool = False) -> Any:
@@ -30,19 +28,11 @@ def cumulative_prod(xp: Any, x: Any, axis: Any, reverse: bool = False, exclusive
     length, step = x.shape[axis[0]], 1
     direction = -1 if reverse else 1
     if exclusive:
-        x = _shifted_with_ones(xp, x, axis, direction)
+        x = _shifted(xp, x, axis[0], direction, 1)
     while step < length:
-        x = x * _shifted_with_ones(xp, x, axis, direction * step)
+        x = x * _shifted(xp, x, axis[0], direction * step, 1)
         step *= 2
     return x
-
-
-def _shifted_with_ones(xp: Any, x: Any, axis: Any, offset: int) -> Any:
-    length = x.shape[axis[0]]
-    ones = _constant(xp, 1, x, axis, min(abs(offset), length))
-    if offset >= 0:
-        return xp.concat([ones, xp.getitem(x, _along(axis, None, max(length - offset, 0)))], axis[0])
-    return xp.concat([xp.getitem(x, _along(axis, min(-offset, length), None)), ones], axis[0])
 
 
 def recurrence(xp: Any, x: Any, factor: Any, axis: Any, reverse: bool = False) -> Any:

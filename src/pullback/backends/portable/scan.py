@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _along(axis: int, part: slice) -> Any:
-    """The index of a stretch along one (negative) axis."""
-    return (Ellipsis, part) + (slice(None),) * (-axis - 1)
+from ..stretches import stretch
 
 
-def _first_and_rest(length: int, reverse: bool) -> tuple[slice, slice]:
-    """The step taken first and the others."""
-    return (slice(length - 1, length), slice(0, length - 1)) if reverse else (slice(0, 1), slice(1, length))
+def _first_and_rest(length: int, axis: int, reverse: bool) -> tuple[Any, Any]:
+    """The indices of the step taken first and of the others."""
+    if reverse:
+        return stretch(axis, length - 1, length), stretch(axis, 0, length - 1)
+    return stretch(axis, 0, 1), stretch(axis, 1, length)
 
 
 def _joined(xp: Any, first: Any, rest: Any, axis: int, reverse: bool) -> Any:
@@ -34,7 +33,7 @@ def ssm_scan(xp: Any, x: Any, a: Any, h0: Any, axis: int, reverse: bool) -> Any:
     shape, length = tuple(x.shape), x.shape[axis]
     factors = xp.broadcast_to(a, shape)
     if h0 is not None and length:
-        first, rest = (_along(axis, part) for part in _first_and_rest(length, reverse))
+        first, rest = _first_and_rest(length, axis, reverse)
         start = xp.getitem(x, first) + xp.getitem(factors, first) * _state_before(xp, h0, shape, axis)
         x = _joined(xp, start, xp.getitem(x, rest), axis, reverse)
     return xp.recurrence(x, factors, (axis,), reverse)
@@ -50,11 +49,11 @@ def ssm_scan_gradient(
     if needs[1]:
         previous = xp.shift(out, (axis,), -1 if reverse else 1)
         if h0 is not None and length:
-            _, rest = (_along(axis, part) for part in _first_and_rest(length, reverse))
+            _, rest = _first_and_rest(length, axis, reverse)
             previous = _joined(xp, _state_before(xp, h0, shape, axis), xp.getitem(previous, rest), axis, reverse)
         grad_a = xp.sum_to(cotangents * previous, a_shape)
     if needs[2]:
-        first = _along(axis, _first_and_rest(length, reverse)[0])
+        first, _ = _first_and_rest(length, axis, reverse)
         product = xp.sum(xp.getitem(cotangents, first) * xp.getitem(factors, first), (axis,), False)
         grad_h0 = xp.sum_to(product, h0_shape)
     return cotangents, grad_a, grad_h0

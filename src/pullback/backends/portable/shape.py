@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..stretches import stretch
+
 
 def pad(xp: Any, x: Any, widths: Any, value: Any) -> Any:
     for axis, (before, after) in enumerate(widths):
@@ -17,10 +19,10 @@ def pad(xp: Any, x: Any, widths: Any, value: Any) -> Any:
 
 
 def split(xp: Any, x: Any, sizes: Any, axis: int) -> Any:
-    rest = (slice(None),) * (-1 - axis)
+    """Parts of the given sizes, one after the other along `axis`."""
     parts, start = [], 0
     for size in sizes:
-        parts.append(xp.getitem(x, (..., slice(start, start + size), *rest)))
+        parts.append(xp.getitem(x, stretch(axis, start, start + size)))
         start += size
     return tuple(parts)
 
@@ -31,7 +33,7 @@ def resize(xp: Any, x: Any, size: int, axis: int) -> Any:
     if present == size:
         return x
     if present > size:
-        return xp.getitem(x, (..., slice(0, size), *(slice(None),) * (-1 - axis)))
+        return xp.getitem(x, stretch(axis, 0, size))
     widths = [(0, 0)] * len(x.shape)
     widths[axis] = (0, size - present)
     return xp.pad(x, tuple(widths), 0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..stretches import stretch
+
 
 def top_indices(xp: Any, x: Any, k: int, axis: Any, largest: bool = True) -> Any:
     order = xp.argsort(x, axis, largest, True)
-    return xp.getitem(order, (Ellipsis, slice(None, k)) + (slice(None),) * (-axis[0] - 1))
+    return xp.getitem(order, stretch(axis[0], None, k))

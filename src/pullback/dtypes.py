@@ -46,6 +46,8 @@ class DType:
 
 def _name_of(dtype: object) -> str | None:
     """The name of any library's dtype object, or None."""
+    if isinstance(dtype, str):
+        return dtype
     if isinstance(dtype, np.dtype):
         return dtype.name
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
@@ -101,12 +103,20 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     return dtype.numpy
 
 
+def _by_numpy_name(name: str) -> DType | None:
+    """What NumPy means by a name such as "f4" or "double"."""
+    try:
+        return BY_NAME.get(np.dtype(name).name)
+    except (TypeError, ValueError, SyntaxError):
+        return None
+
+
 def get(dtype: Any) -> DType:
     """The DType meant by `dtype`: one of ours, any library's, a name, or a Python number type."""
     if type(dtype) is DType:
         return dtype
     if isinstance(dtype, str):
-        found = BY_NAME.get(dtype)
+        found = BY_NAME.get(dtype) or _by_numpy_name(dtype)
     elif isinstance(dtype, type) and dtype in _BY_PYTHON:
         found = _BY_PYTHON[dtype]
     else:

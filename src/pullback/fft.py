@@ -17,7 +17,7 @@ from .autodiff.operation import OPERATIONS as _OPERATIONS
 from .autodiff.rules.fft import SWAPPED as _SWAPPED
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
-from .functions.axes import all_axes as _all_axes, as_tensor as _as_tensor, negative_axes as _negative_axes
+from .functions.axes import all_axes as _all_axes, negative_axes as _negative_axes
 from .functions.creation import asarray as _asarray, default_dtype as _default_dtype
 from .functions.manipulation import roll as _roll
 from .tensor.core import Tensor
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _complex(name: str, x: Any) -> Tensor:
-    x = _as_tensor(x)
+    x = _asarray(x)
     if x.dtype.kind == "complex":
         return x
     if x.dtype.kind != "float":
@@ -39,7 +39,7 @@ def _complex(name: str, x: Any) -> Tensor:
 
 
 def _real(name: str, x: Any) -> Tensor:
-    x = _as_tensor(x)
+    x = _asarray(x)
     if x.dtype.kind != "float":
         raise _DtypeError(f"{name}: expected real floating-point numbers, got {x.dtype.name}.")
     if x.dtype.itemsize == 2:
@@ -251,7 +251,7 @@ def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     >>> pb.fft.fftshift(pb.fft.fftfreq(4))
     tensor([-0.5 , -0.25,  0.  ,  0.25])
     """
-    x = _as_tensor(x)
+    x = _asarray(x)
     chosen = _all_axes(x.ndim) if axes is None else _negative_axes("fftshift", axes, x.ndim)
     return _roll(x, tuple(x.shape[a] // 2 for a in chosen), axis=chosen)
 
@@ -263,6 +263,6 @@ def ifftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     >>> pb.fft.ifftshift(pb.asarray([-0.5, -0.25, 0.0, 0.25]))
     tensor([ 0.  ,  0.25, -0.5 , -0.25])
     """
-    x = _as_tensor(x)
+    x = _asarray(x)
     chosen = _all_axes(x.ndim) if axes is None else _negative_axes("ifftshift", axes, x.ndim)
     return _roll(x, tuple(-(x.shape[a] // 2) for a in chosen), axis=chosen)

@@ -15,7 +15,8 @@ from .autodiff.apply import apply as _apply
 from .autodiff.operation import OPERATIONS as _OPERATIONS
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
-from .functions.axes import as_tensor as _as_tensor, negative_axes as _negative_axes
+from .functions.axes import negative_axes as _negative_axes
+from .functions.creation import asarray as _asarray
 from .functions.linear import diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .functions.manipulation import broadcast_shapes as _broadcast_shapes
 from .tensor.core import Tensor
@@ -54,7 +55,7 @@ class SVDResult(NamedTuple):
 
 
 def _matrices(name: str, x: Any, square: bool = False) -> Tensor:
-    x = _as_tensor(x)
+    x = _asarray(x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         kind = "square matrix or a stack of square matrices" if square else "matrix or a stack of matrices"
         raise _ShapeError(f"{name}: expected a {kind}, got shape {x.shape}.")
@@ -90,7 +91,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.linalg.solve(pb.asarray([[2.0, 0.0], [0.0, 4.0]]), pb.asarray([2.0, 2.0]))
     tensor([1. , 0.5])
     """
-    x, y = _matrices("solve", x1, square=True), _as_tensor(x2)
+    x, y = _matrices("solve", x1, square=True), _asarray(x2)
     if y.ndim == 0 or y.shape[-1 if y.ndim == 1 else -2] != x.shape[-1]:
         raise _ShapeError(f"solve: matrices of shape {x.shape} do not fit right sides of shape {y.shape}.")
     if y.ndim > 1:
@@ -188,7 +189,7 @@ def vector_norm(
     >>> pb.linalg.vector_norm(pb.asarray([3.0, 4.0]))
     tensor(5.)
     """
-    x = _as_tensor(x)
+    x = _asarray(x)
     if x.dtype.kind not in ("float", "complex"):
         raise _DtypeError(f"vector_norm: expected floating-point or complex numbers, got {x.dtype.name}.")
     axes = None if axis is None else _negative_axes("vector_norm", axis, x.ndim)
@@ -224,7 +225,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     >>> pb.linalg.cross(pb.asarray([1, 0, 0]), pb.asarray([0, 1, 0]))
     tensor([0, 0, 1])
     """
-    x, y = _as_tensor(x1), _as_tensor(x2)
+    x, y = _asarray(x1), _asarray(x2)
     (position,) = _negative_axes("cross", axis, min(x.ndim, y.ndim) if axis < 0 else max(x.ndim, y.ndim))
     if min(x.ndim, y.ndim) < -position or x.shape[position] != 3 or y.shape[position] != 3:
         raise _ShapeError(f"cross: axis {axis} of shapes {x.shape} and {y.shape} must have size 3 in both.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+
 import numpy as np
 import pytest
 
@@ -47,7 +50,7 @@ def test_custom_op_results_are_checked(through):
 def test_custom_op_rule_that_forgot_the_broadcasting_is_an_error():
     product = pb.custom_op(lambda x, w: x * w, name="product", x=lambda g, w: g * w, w=lambda g, x: g * x)
     w = pb.tensor([2.0], requires_grad=True)
-    with pytest.raises(pb.ShapeError, match="`product` for `w`.*broadcast"):
+    with pytest.raises(pb.ShapeError, match=r"`product` for `w`.*broadcast"):
         product(pb.ones(3), w).sum().backward()
 
 
@@ -203,3 +206,24 @@ def test_backward_op_in_forward_mode(start):
     assert np.allclose(pb.hessian(f)(x), np.diag(6 * x))
     assert np.allclose(pb.jacfwd(pb.jacfwd(f))(x), np.diag(6 * x))
     assert np.allclose(pb.grad(lambda x: pb.jvp(f, (x,), (t,))[1])(x), 6 * x * t)
+
+
+def test_custom_op_wants_functions_with_named_arguments():
+    rule = lambda g, x: g
+    for wrong in (np.sin, "x".join, functools.partial(np.sin)):
+        with pytest.raises(TypeError, match=r"forward must be a function written in Python.*lambda x: f\(x\)"):
+            pb.custom_op(wrong, x=rule)
+    with pytest.raises(TypeError, match="custom_op: x must be a function"):
+        pb.custom_op(lambda x: x, x=5)
+    with pytest.raises(TypeError, match=r"arrays x, k by position, got 1 .*static"):
+        pb.custom_op(lambda x, k=2.0: k * x, name="scaled", x=lambda g, k: k * g)(pb.ones(2))
+
+
+def test_custom_op_has_the_name_and_the_signature_of_its_function():
+    def scaled(x, *, k=2.0):
+        """k times x."""
+        return k * x
+
+    made = pb.custom_op(scaled, x=lambda g, k: k * g)
+    assert "scaled" in repr(made) and made.__doc__ == "k times x."
+    assert str(inspect.signature(made)) == "(x, *, k=2.0)"

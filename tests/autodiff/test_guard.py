@@ -215,9 +215,9 @@ class TestTransforms:
     @pytest.mark.parametrize("transform", [pb.grad, pb.value_and_grad])
     def test_inside_a_block_the_origin_is_named(self, transform, mode):
         with pb.guard(mode):
-            with pytest.raises(pb.NumericalInstabilityError, match="`log` made nan: test_guard.py:.*minimum of -1"):
+            with pytest.raises(pb.NumericalInstabilityError, match=r"`log` made nan: test_guard.py:.*minimum of -1"):
                 transform(lambda x: np.sum(np.log(x)))(np.array([-1.0, 1.0]))
-            with pytest.raises(pb.NumericalInstabilityError, match="gradient of `sqrt` is inf: test_guard.py:"):
+            with pytest.raises(pb.NumericalInstabilityError, match=r"gradient of `sqrt` is inf: test_guard.py:"):
                 transform(lambda x: np.sum(np.sqrt(x)))(np.array([0.0, 1.0]))
             assert np.allclose(pb.grad(lambda x: np.sum(x**2))(np.ones(2)), 2)
             assert np.allclose(pb.hessian(lambda x: np.sum(x**3))(np.ones(2)), 6 * np.eye(2))
@@ -226,3 +226,30 @@ class TestTransforms:
     def test_warns(self):
         with pb.guard("warn"), pytest.warns(RuntimeWarning, match="gradient of `sqrt` is inf"):
             assert np.isinf(pb.grad(lambda x: np.sum(np.sqrt(x)))(np.array([0.0, 1.0]))[0])
+
+
+def test_a_part_added_into_the_sum_of_others_masks_too():
+    x = pb.tensor([0.0, 1.0, 4.0], requires_grad=True)
+    y = pb.sqrt(x)
+    mask = pb.tensor([0.0, 1.0, 1.0])
+    parts = [y[1:], y * mask, y * mask]  # walked from the last to the first
+    sum(part.sum() for part in parts).backward()
+    assert x.grad.tolist() == [0.0, 1.5, 0.75]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.full(3, np.nan), "all NaN (shape (3,), float64)"),
+        (np.zeros((0, 4)), "empty (shape (0, 4), float64)"),
+        (np.array([0j, 1]), "complex (shape (2,), complex128)"),
+        (pb.asarray([0.0, 1.0], dtype=pb.bfloat16)._data, "minimum of 0 and a maximum of 1 (shape (2,), bfloat16)"),
+    ],
+    ids=["all NaN", "empty", "complex", "bfloat16"],
+)
+def test_any_input_is_described(values: np.ndarray, message: str) -> None:
+    variable = pb.asarray(values).set_requires_grad(True)
+    with np.errstate(all="ignore"), pytest.raises(pb.NumericalInstabilityError) as error:
+        pb.real(pb.mean(pb.log(variable))).backward()
+    assert message in str(error.value)

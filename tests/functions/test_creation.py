@@ -119,3 +119,10 @@ def test_bad_shapes_are_refused() -> None:
         pb.zeros(3, dtype="float12")
     with pytest.raises(pb.DeviceError, match="unknown device"):
         pb.zeros(3, device="nowhere")
+
+
+def test_a_mask_is_not_lost_silently():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for take in (pb.tensor, pb.asarray, pb.sum, pb.grad(lambda x: pb.sum(x))):
+        with pytest.raises(pb.DtypeError, match="lose its mask"):
+            take(masked)

@@ -85,3 +85,12 @@ def test_namespace_info() -> None:
     assert pb.ones(2).__array_namespace__(api_version="2025.12") is pb
     with pytest.raises(ValueError, match=r"2025\.12"):
         pb.ones(2).__array_namespace__(api_version="1999.1")
+
+
+def test_dtypes_go_by_numpys_names() -> None:
+    for name in ("f4", "f", "double", "half", "int", "i8", "u1", "?", "c16", "float32"):
+        assert pb.ones(2).astype(name).dtype == np.dtype(name)
+    assert pb.float32 == "float32" and pb.float32 != "float64" and pb.ones(2).dtype == "float32"
+    for wrong in ("nonsense", "O", "U3", "datetime64[s]", "longdouble", ""):
+        with pytest.raises(pb.DtypeError, match="unknown dtype"):
+            pb.ones(2).astype(wrong)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.dtypes import DType
 
 COUNT = 5000  # float16 cannot count beyond 2048 in steps of one, bfloat16 not beyond 256
 NOUGHTS = np.zeros(COUNT, int)
 halves = pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16], ids=lambda dtype: dtype.name)
 
 
-def ones(shape: tuple[int, ...], dtype: pb.DType) -> pb.Tensor:
+def ones(shape: tuple[int, ...], dtype: DType) -> pb.Tensor:
     return pb.ones(shape, dtype=dtype)
 
 
@@ -31,7 +32,7 @@ SUMS: dict[str, Callable] = {
 
 @halves
 @pytest.mark.parametrize("name", SUMS)
-def test_long_sums(name: str, dtype: pb.DType) -> None:
+def test_long_sums(name: str, dtype: DType) -> None:
     result = SUMS[name](ones((COUNT, 2), dtype))
     assert result.dtype == dtype
     np.testing.assert_allclose(result.astype(pb.float32)._data, [COUNT] * 2, rtol=1e-2)
@@ -51,7 +52,7 @@ GRADIENTS: dict[str, Callable] = {
 
 @halves
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_that_are_long_sums(name: str, dtype: pb.DType) -> None:
+def test_gradients_that_are_long_sums(name: str, dtype: DType) -> None:
     x = ones((1,), dtype).set_requires_grad(True)
     out = GRADIENTS[name](x)
     gradient = pb.backward(out, pb.ones(out.shape, dtype=dtype))[x]
@@ -60,17 +61,17 @@ def test_gradients_that_are_long_sums(name: str, dtype: pb.DType) -> None:
 
 
 @halves
-def test_equal_elements_have_no_variance(dtype: pb.DType) -> None:
+def test_equal_elements_have_no_variance(dtype: DType) -> None:
     assert pb.var(ones((COUNT, 2), dtype), axis=0).tolist() == [0, 0]
 
 
 @halves
-def test_a_norm_does_not_overflow_on_the_way(dtype: pb.DType) -> None:
+def test_a_norm_does_not_overflow_on_the_way(dtype: DType) -> None:
     assert pb.linalg.vector_norm(pb.asarray([300.0, 400.0], dtype=dtype)).item() == 500
 
 
 @halves
 @pytest.mark.parametrize("name", ["inv", "det", "slogdet", "cholesky", "eigh", "qr", "svd"])
-def test_decompositions_refuse_half_precision(name: str, dtype: pb.DType) -> None:
+def test_decompositions_refuse_half_precision(name: str, dtype: DType) -> None:
     with pytest.raises(pb.DtypeError, match=dtype.name):
         getattr(pb.linalg, name)(pb.eye(2, dtype=dtype))

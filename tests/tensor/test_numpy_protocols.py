@@ -422,3 +422,10 @@ def test_arguments_are_named_as_in_numpy(namespace, name, function):
             values = (parameter.default, other.default)
             plain = [None if value is np._NoValue or value is False else value for value in values]
             assert plain[0] == plain[1] or key in ("shift", "ddof", "dtype"), (key, values)
+
+
+def test_float_power_of_a_tensor_and_a_number():
+    x = np.array([1.0, 2.0], np.float32)
+    for power in (lambda t: np.float_power(t, 0.1), lambda t: np.float_power(0.1, t)):
+        result = power(pb.tensor(x, requires_grad=True))
+        assert result.dtype == pb.float64 and np.allclose(result.detach().numpy(), power(x), rtol=1e-14)

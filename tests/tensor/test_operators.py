@@ -55,5 +55,5 @@ def test_lists_that_are_no_numbers_are_refused():
             t + wrong
     with pytest.raises(pb.ShapeError, match="broadcast"):
         t + [1, 2]
-    with pytest.raises(pb.DtypeError, match="pb.asarray"):
+    with pytest.raises(pb.DtypeError, match=r"pb\.asarray"):
         pb.maximum(t, [1, 2, 3])

@@ -125,6 +125,12 @@ def custom_op(
     >>> w.grad
     tensor([12.])
     """
+    for label, given in {"forward": forward, **rules, **({} if joint is None else {"joint": joint})}.items():
+        if not hasattr(given, "__code__") or hasattr(given, "__self__"):
+            raise TypeError(
+                f"custom_op: {label} must be a function written in Python, whose arguments have names, got "
+                f"{type(given).__name__}. Wrap it: `lambda x: f(x)`."
+            )
     code = forward.__code__
     arrays = code.co_varnames[: code.co_argcount]
     static = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -146,7 +152,10 @@ def custom_op(
 
     def function(*args: Any, **options: Any) -> Any:
         if len(args) != len(arrays):
-            raise TypeError(f"{operation.name}: expected the arrays {', '.join(arrays)}, got {len(args)} arguments.")
+            raise TypeError(
+                f"{operation.name}: expected the arrays {', '.join(arrays)} by position, got {len(args)} of them. "
+                "(Arguments after a `*` in `forward` are static and passed by keyword.)"
+            )
         unknown = set(options) - set(static)
         if unknown:
             raise TypeError(f"{operation.name}: unknown argument {', '.join(sorted(unknown))}.")
@@ -155,8 +164,10 @@ def custom_op(
             raise TypeError(f"{operation.name}: missing argument {', '.join(missing)}.")
         return apply(operation, args, tuple(options.get(n, defaults.get(n)) for n in static))
 
-    function.__name__ = operation.name
+    function.__name__ = function.__qualname__ = operation.name
+    function.__module__ = forward.__module__
     function.__doc__ = forward.__doc__
+    function.__wrapped__ = forward  # type: ignore[attr-defined]  # which `help` takes the signature from
     return function
 
 

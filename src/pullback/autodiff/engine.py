@@ -76,6 +76,7 @@ def walk(
             if recipe.accumulate is not None and plain_or_masked and node.inputs[0] in sums and node.restore is None:
                 recipe.accumulate(sums[node.inputs[0]], g, *node.saved)
                 visitor.masked.update(node.inputs)
+                plain = False
                 gradients = ()
             elif plain:
                 gradients = recipe.backward(g, *node.saved)

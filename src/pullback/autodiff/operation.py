@@ -73,7 +73,7 @@ class Operation:
         self.linear = tuple(linear.split())  # inputs it is linear in, each by itself ("*" for all of them jointly)
         self.composite = composite  # higher orders differentiate its portable form instead of its rule
         self.masking = masking  # its rule makes exact zeros in cotangents
-        self.singular = singular  # its local factor can be infinite or NaN
+        self.singular = singular  # it multiplies by a local factor, which can be infinite or NaN
         self.cheap = cheap  # cheaper to compute again than to keep
 
     def __repr__(self) -> str:
@@ -137,7 +137,6 @@ class Table:
         linear: str = "",
         composite: bool = False,
         masking: bool = False,
-        singular: bool | None = None,
         cheap: bool | None = None,
         **rules: Rule,
     ) -> None:
@@ -156,8 +155,7 @@ class Table:
             OPERATIONS[name] = Operation(
                 name, inputs, static, residuals, outputs, every_input if joint else rules,
                 elementwise, linear, composite, masking,
-                elementwise and not masking if singular is None else singular,
-                elementwise if cheap is None else cheap,
+                elementwise and not masking, elementwise if cheap is None else cheap,
             )  # fmt: skip
 
     def recipe(self, operation: Operation, mask: tuple[bool, ...]) -> Recipe:

@@ -31,10 +31,16 @@ def describe_range(name: str, raw: Any) -> str:
     """An input's smallest and largest element, shape and dtype."""
     array = _to_numpy(raw)
     shape_and_dtype = f"(shape {tuple(array.shape)}, {array.dtype.name})"
-    if array.size == 0 or array.dtype.kind not in "fiub":
-        return f"its `{name}` is {shape_and_dtype}"
-    with np.errstate(all="ignore"):
-        low, high = np.nanmin(array), np.nanmax(array)
+    if array.size == 0:
+        return f"its `{name}` is empty {shape_and_dtype}"
+    if array.dtype.kind == "c":
+        return f"its `{name}` is complex {shape_and_dtype}"
+    if array.dtype.kind == "V":  # bfloat16
+        array = array.astype(np.float32)
+    numbers = array[~np.isnan(array)]
+    if not numbers.size:
+        return f"its `{name}` is all NaN {shape_and_dtype}"
+    low, high = numbers.min(), numbers.max()
     return f"its `{name}` has a minimum of {low:.6g} and a maximum of {high:.6g} {shape_and_dtype}"
 
 

@@ -94,7 +94,10 @@ def for_device(device: str | None) -> tuple[Backend, str]:
     backend = _by_name.get(name)
     if backend is None:
         if name not in _READY_MADE:
-            raise DeviceError(f"unknown device {device!r}; known here: {_listed()}.")
+            raise DeviceError(
+                f"unknown device {wanted!r}; known here: {_listed()}. A device is named after its library: 'numpy', "
+                "'torch:cuda', 'jax:cpu', 'cupy:0'."
+            )
         backend = _load(name, wanted)
     return backend, backend.full_device_name(wanted)
 

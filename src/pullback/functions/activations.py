@@ -7,7 +7,9 @@ from typing import Any, Sequence
 from ..autodiff import fast
 from ..errors import DtypeError
 from ..tensor.core import Tensor
-from .axes import all_axes, as_tensor, negative_axes
+from .axes import all_axes, negative_axes
+from .creation import asarray
+from .documented import elementwise
 
 __all__ = [
     "elu", "gelu", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "silu", "softmax",
@@ -26,11 +28,7 @@ _logsumexp = fast.call_for("logsumexp")
 
 
 def _unary(name: str, text: str) -> Any:
-    function = fast.function_for(name)
-    function.__doc__ = text
-    function.__module__ = __name__
-    function.__annotations__ = {"x": Any, "return": Tensor}
-    return function
+    return elementwise(name, text, __name__)
 
 
 relu = _unary(
@@ -117,7 +115,7 @@ def softplus(x: Any, beta: float = 1.0) -> Tensor:
 
 def _real(name: str, x: Any) -> Tensor:
     """`x` as a tensor of real numbers."""
-    x = as_tensor(x)
+    x = asarray(x)
     if x.dtype.kind == "complex":
         raise DtypeError(f"{name}: expected real numbers, got {x.dtype.name}. Pass the real and imaginary parts.")
     return x

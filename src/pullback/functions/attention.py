@@ -9,7 +9,7 @@ from ..autodiff.apply import apply
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .creation import asarray
+from .creation import asarray, default_dtype
 
 __all__ = ["rotary_embedding", "rotary_tables", "scaled_dot_product_attention"]
 
@@ -123,8 +123,6 @@ def rotary_tables(
     ((3, 4), 0.0)
     """
     import numpy as np
-
-    from .creation import default_dtype
 
     if not isinstance(width, int) or width < 2 or width % 2:
         raise ShapeError(f"rotary_tables: width must be even, it counts elements in pairs; got {width!r}.")

@@ -6,16 +6,6 @@ from operator import index
 from typing import Any, Sequence
 
 from ..errors import AxisError, DtypeError
-from ..tensor.core import Tensor
-
-
-def as_tensor(x: Any) -> Tensor:
-    """`x` as a tensor; raw arrays and numbers are taken too."""
-    if isinstance(x, Tensor):
-        return x
-    from .creation import asarray
-
-    return asarray(x)
 
 
 def negative_axis(name: str, axis: Any, ndim: int) -> int:

@@ -57,6 +57,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     >>> pb.asarray([w, w * w])
     tensor([2., 4.], requires_grad=True)
     """
+    if dtype is None and device is None and copy is None and isinstance(obj, Tensor):
+        return obj
     wanted = None if dtype is None else dtypes.get(dtype)
     if isinstance(obj, Tensor):
         return _converted(obj, wanted, device, copy)

@@ -13,7 +13,8 @@ from ..autodiff.operation import OPERATIONS
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
 from ..tensor.core import Tensor
-from .axes import as_tensor, negative_axis
+from .axes import negative_axis
+from .creation import asarray
 
 __all__ = ["index_add", "put_along_axis", "scatter_add", "take", "take_along_axis"]
 
@@ -98,7 +99,7 @@ def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
     >>> pb.index_add(pb.asarray([1.0, 1.0, 1.0]), pb.asarray([0, 0, 2]), 1.0)
     tensor([3., 1., 2.])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     place = canonical_index(x, index)
     return apply(OPERATIONS["index_add"], (x, value), (place,))
 
@@ -116,7 +117,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     tensor([[3, 1],
             [6, 4]])
     """
-    x, where = as_tensor(x), _indices("take", indices)
+    x, where = asarray(x), _indices("take", indices)
     if axis is None:
         if x.ndim != 1:
             raise ShapeError(f"take: `axis` must be given for shape {x.shape}; it can be left out for one axis only.")
@@ -138,7 +139,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     tensor([[3],
             [4]])
     """
-    x, where = as_tensor(x), _indices("take_along_axis", indices)
+    x, where = asarray(x), _indices("take_along_axis", indices)
     position = _compatible("take_along_axis", x, where, axis)
     return apply(OPERATIONS["take_along_axis"], (x, where), (position,))
 
@@ -151,7 +152,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> T
     tensor([[1, 2, 0],
             [0, 5, 6]])
     """
-    x, where = as_tensor(x), _indices("put_along_axis", indices)
+    x, where = asarray(x), _indices("put_along_axis", indices)
     position = _compatible("put_along_axis", x, where, axis)
     return apply(OPERATIONS["put_along_axis"], (x, values, where), (position,))
 
@@ -163,7 +164,7 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tens
     >>> pb.scatter_add(pb.asarray([[0.0, 0.0, 0.0]]), pb.asarray([[2, 2]]), pb.asarray([[1.0, 2.0]]), axis=1)
     tensor([[0., 0., 3.]])
     """
-    x, where, values = as_tensor(x), _indices("scatter_add", indices), as_tensor(values)
+    x, where, values = asarray(x), _indices("scatter_add", indices), asarray(values)
     position = _compatible("scatter_add", x, where, axis)
     if values.ndim > where.ndim:
         raise ShapeError(f"scatter_add: values have shape {values.shape}, indices have shape {where.shape}.")
@@ -172,7 +173,7 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tens
 
 
 def _indices(name: str, indices: Any) -> Tensor:
-    found = as_tensor(indices)
+    found = asarray(indices)
     if found.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"{name}: indices must be integers, got {found.dtype.name}. Use `.astype(pb.int64)`.")
     if found.dtype.name != "int64":

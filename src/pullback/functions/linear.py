@@ -13,7 +13,8 @@ from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
 from ..errors import ShapeError
 from ..tensor.core import Tensor
-from .axes import as_tensor, negative_axes, negative_axis
+from .axes import negative_axes, negative_axis
+from .creation import asarray
 from .subscripts import einsum
 
 __all__ = [
@@ -45,14 +46,14 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
     >>> pb.linear(pb.asarray([1.0, 2.0]), pb.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), pb.asarray([0.0, 0.0, 1.0]))
     tensor([1., 2., 4.])
     """
-    x, weight = as_tensor(x), as_tensor(weight)
+    x, weight = asarray(x), asarray(weight)
     given, expected = x._data.shape, weight._data.shape
     if len(expected) != 2 or not given or given[-1] != expected[1]:
         raise ShapeError(
             f"linear: x has shape {x.shape} and weight {weight.shape}; expected (..., inputs) and (outputs, inputs)."
         )
     if bias is not None:
-        bias = as_tensor(bias)
+        bias = asarray(bias)
         if bias._data.shape != expected[:1]:
             raise ShapeError(f"linear: bias has shape {bias.shape}; expected {weight.shape[:1]}, one per output.")
     if type(x) is Dual or type(weight) is Dual or type(bias) is Dual:
@@ -79,7 +80,7 @@ _matrix_transpose = call_for("matrix_transpose")
 
 
 def _matrices(name: str, x: Any) -> Tensor:
-    x = as_tensor(x)
+    x = asarray(x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: expected a matrix or a stack of matrices, got shape {x.shape}.")
     return x
@@ -92,7 +93,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     >>> pb.vecdot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     position = negative_axis("vecdot", axis, min(x.ndim, y.ndim) if axis < 0 else max(x.ndim, y.ndim))
     if x.shape[position] != y.shape[position]:
         raise ShapeError(f"vecdot: axis {axis} has different sizes in shapes {x.shape} and {y.shape}.")
@@ -108,7 +109,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     >>> pb.tensordot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 10]), axes=([0], [0]))
     tensor([31, 42])
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     left: Any
     right: Any
     if isinstance(axes, (tuple, list)):
@@ -132,7 +133,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     tensor([[3, 4],
             [6, 8]])
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"outer: expected two vectors, got shapes {x.shape} and {y.shape}.")
     return TENSORS.multiply(TENSORS.expand_dims(x, (-1,)), y)
@@ -145,7 +146,7 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.kron(pb.asarray([1, 10]), pb.asarray([1, 2]))
     tensor([ 1,  2, 10, 20])
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     ndim = max(x.ndim, y.ndim)
     a = (1,) * (ndim - x.ndim) + x.shape
     b = (1,) * (ndim - y.ndim) + y.shape
@@ -161,7 +162,7 @@ def dot(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.dot(pb.asarray([1, 2]), pb.asarray([3, 4]))
     tensor(11)
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     if x.ndim == 0 or y.ndim == 0:
         return TENSORS.multiply(x, y)
     if x.ndim <= 2 and y.ndim <= 2:
@@ -176,7 +177,7 @@ def inner(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.inner(pb.asarray([1, 2]), pb.asarray([3, 4]))
     tensor(11)
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     return TENSORS.multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, axes=((-1,), (-1,)))
 
 
@@ -187,7 +188,7 @@ def vdot(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.vdot(pb.asarray([1j, 2.0]), pb.asarray([1j, 2.0]))
     tensor(5.+0.j, dtype=complex64)
     """
-    x, y = as_tensor(x1), as_tensor(x2)
+    x, y = asarray(x1), asarray(x2)
     if x.size != y.size:
         raise ShapeError(f"vdot: shapes {x.shape} and {y.shape} have different numbers of elements.")
     return vecdot(TENSORS.reshape(x, (x.size,)), TENSORS.reshape(y, (y.size,)))

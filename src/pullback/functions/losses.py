@@ -12,7 +12,6 @@ from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .axes import as_tensor
 from .creation import asarray
 from .normalization import _floating
 
@@ -59,7 +58,7 @@ def cross_entropy(
     _check_reduction("cross_entropy", reduction)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing!r}.")
-    x, target = _floating("cross_entropy", x), as_tensor(target)
+    x, target = _floating("cross_entropy", x), asarray(target)
     if x.ndim == 0:
         raise ShapeError("cross_entropy: x must have the axes (samples, classes, ...) or (classes,), got a number.")
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
@@ -87,7 +86,7 @@ def cross_entropy(
 
 def _pair(name: str, x: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Both as tensors of one shape: broadcasting them against each other is nearly always a mistake."""
-    x, target = _floating(name, x), as_tensor(target)
+    x, target = _floating(name, x), asarray(target)
     if target.dtype.kind in ("int", "uint", "bool"):
         target = asarray(target, dtype=x.dtype)
     target = _floating(name, target)

@@ -13,7 +13,8 @@ from ..autodiff.tables import TENSORS
 from ..backends.stretches import stretch
 from ..errors import AxisError, DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .axes import as_tensor, negative_axis
+from .axes import negative_axis
+from .creation import asarray
 from .shapes import (
     broadcast_arrays,
     broadcast_shapes,
@@ -81,7 +82,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
 
 
 def _several(name: str, arrays: Sequence[Any]) -> list[Tensor]:
-    tensors = [as_tensor(x) for x in arrays]
+    tensors = [asarray(x) for x in arrays]
     if not tensors:
         raise ShapeError(f"{name}: expected at least one array, got none.")
     return tensors
@@ -94,7 +95,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     >>> pb.unstack(pb.asarray([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
     """
-    x = as_tensor(x)
+    x = asarray(x)
     if x.ndim == 0:
         raise AxisError("unstack: a zero-dimensional array has no axis to split.")
     return apply(OPERATIONS["unstack"], (x,), (negative_axis("unstack", axis, x.ndim),))
@@ -107,7 +108,7 @@ def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor
     >>> pb.split(pb.asarray([1, 2, 3, 4]), [1, 3])
     (tensor([1]), tensor([2, 3]), tensor([4]))
     """
-    x = as_tensor(x)
+    x = asarray(x)
     if not isinstance(indices_or_sections, (tuple, list)):
         size, sections = x.shape[negative_axis("split", axis, x.ndim)], as_index(indices_or_sections)
         if sections < 1 or size % sections:
@@ -122,7 +123,7 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
     >>> pb.array_split(pb.asarray([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
-    x = as_tensor(x)
+    x = asarray(x)
     position = negative_axis("split", axis, x.ndim)
     size = x.shape[position]
     if isinstance(indices_or_sections, (tuple, list)):
@@ -154,7 +155,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     >>> pb.repeat(pb.asarray([1, 2]), pb.asarray([1, 2]))
     tensor([1, 2, 2])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     if axis is None:
         x, axis = ravel(x), 0
     position = negative_axis("repeat", axis, x.ndim)
@@ -162,7 +163,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         if repeats < 0:
             raise ShapeError(f"repeat: repeats must not be negative, got {repeats}.")
         return apply(OPERATIONS["repeat"], (x,), (repeats, position))
-    counts = as_tensor(repeats)
+    counts = asarray(repeats)
     if counts.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"repeat: repeats must be integers, got {counts.dtype.name}.")
     times = np.asarray(counts._backend.to_numpy(counts._data))
@@ -175,8 +176,6 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 def _like(array: np.ndarray[Any, Any], x: Tensor) -> Tensor:
     """A NumPy array as a tensor on the device of `x`."""
-    from .creation import asarray
-
     return asarray(array, device=x.device)
 
 
@@ -188,7 +187,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     times = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
     counts = (1,) * (x.ndim - len(times)) + tuple(as_index(n) for n in times)
     if min(counts, default=0) < 0:
@@ -209,7 +208,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     >>> pb.pad(pb.asarray([1, 2, 3]), (1, 2), mode="reflect")
     tensor([2, 1, 2, 3, 2, 1])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     try:
         widths = tuple(
             (int(before), int(after)) for before, after in np.broadcast_to(np.asarray(pad_width, np.int64), (x.ndim, 2))

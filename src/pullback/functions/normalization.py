@@ -12,7 +12,7 @@ from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
 from .activations import Axis
-from .axes import as_tensor, negative_axes
+from .axes import negative_axes
 from .creation import asarray
 
 __all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "rms_norm"]
@@ -21,7 +21,7 @@ _embedding = call_for("embedding")
 
 
 def _floating(name: str, x: Any) -> Tensor:
-    x = as_tensor(x)
+    x = asarray(x)
     if x.dtype.kind != "float":
         raise DtypeError(f"{name}: expected floating-point numbers, got {x.dtype.name}. Convert with `.astype(...)`.")
     return x
@@ -250,7 +250,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     tensor([[1., 1.],
             [2., 2.]])
     """
-    indices, weight = as_tensor(indices), as_tensor(weight)
+    indices, weight = asarray(indices), asarray(weight)
     if indices.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"embedding: indices must be integers, got {indices.dtype.name}. They come before the weight.")
     if weight.ndim != 2:

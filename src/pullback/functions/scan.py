@@ -9,7 +9,8 @@ from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .axes import as_tensor, negative_axis
+from .axes import negative_axis
+from .creation import asarray
 
 __all__ = ["ssm_scan"]
 
@@ -46,7 +47,7 @@ def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, rever
 
 
 def _operand(label: str, value: Any) -> Tensor:
-    value = as_tensor(value)
+    value = asarray(value)
     if value.dtype.kind not in ("float", "complex"):
         raise DtypeError(f"ssm_scan: {label} must be floating-point or complex, got {value.dtype.name}.")
     return value

@@ -12,7 +12,8 @@ from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import AxisError, DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .axes import all_axes, as_tensor, negative_axes, negative_axis
+from .axes import all_axes, negative_axes, negative_axis
+from .creation import asarray
 
 _reshape = call_for("reshape")
 _permute_dims = call_for("permute_dims")
@@ -33,7 +34,7 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     >>> pb.reshape(pb.asarray([1, 2, 3, 4, 5, 6]), (2, -1)).shape
     (2, 3)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     sizes = shape_of("reshape", shape, x)
     result = _reshape(x, sizes)
     if copy is False and x.size and not (x._backend.is_contiguous(x._data) or _is_view(result._data, x._data)):
@@ -74,7 +75,7 @@ def ravel(x: Any, /) -> Tensor:
     >>> pb.ravel(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return reshape(x, (-1,)) if as_tensor(x).size else reshape(x, (0,))
+    return reshape(x, (-1,)) if asarray(x).size else reshape(x, (0,))
 
 
 flatten = ravel
@@ -87,7 +88,7 @@ def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
     >>> pb.expand_dims(pb.asarray([1, 2, 3]), (0, -1)).shape
     (1, 3, 1)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = negative_axes("expand_dims", axis, x.ndim + count)
     return _expand_dims(x, axes)
@@ -100,7 +101,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     >>> pb.squeeze(pb.asarray([[[1], [2]]]), 0).shape
     (2, 1)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     if axis is None:
         axes = tuple(i - x.ndim for i, n in enumerate(x.shape) if n == 1)
     else:
@@ -141,7 +142,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     tensor([[1, 2],
             [1, 2]])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     sizes = tuple([as_index(n) for n in shape])
     if sizes == x.shape:
         return x
@@ -157,7 +158,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     >>> [x.shape for x in pb.broadcast_arrays(pb.asarray([1, 2]), pb.asarray([[3], [4]]))]
     [(2, 2), (2, 2)]
     """
-    tensors = [as_tensor(x) for x in arrays]
+    tensors = [asarray(x) for x in arrays]
     shape = broadcast_shapes(*(x.shape for x in tensors))
     return tuple(broadcast_to(x, shape) for x in tensors)
 
@@ -172,7 +173,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     >>> pb.permute_dims(pb.asarray([[1, 2, 3]]), (1, 0)).shape
     (3, 1)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     order = negative_axes("permute_dims", tuple(axes), x.ndim)
     if len(order) != x.ndim:
         raise AxisError(f"permute_dims: {tuple(axes)} is no permutation of the {x.ndim} axes of shape {x.shape}.")
@@ -186,7 +187,7 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
     >>> pb.transpose(pb.asarray([[1, 2, 3]])).shape
     (3, 1)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     return permute_dims(x, all_axes(x.ndim)[::-1] if axes is None else axes)
 
 
@@ -197,7 +198,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
     >>> pb.swapaxes(pb.asarray([[[1, 2, 3]]]), 0, -1).shape
     (3, 1, 1)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     first, second = negative_axis("swapaxes", axis1, x.ndim), negative_axis("swapaxes", axis2, x.ndim)
     order = list(all_axes(x.ndim))
     order[first], order[second] = second, first
@@ -211,7 +212,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     >>> pb.moveaxis(pb.broadcast_to(pb.asarray(1), (2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    x = as_tensor(x)
+    x = asarray(x)
     sources = negative_axes("moveaxis", source, x.ndim)
     destinations = negative_axes("moveaxis", destination, x.ndim)
     if len(sources) != len(destinations):
@@ -229,7 +230,7 @@ def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     >>> pb.flip(pb.asarray([1, 2, 3]))
     tensor([3, 2, 1])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     axes = all_axes(x.ndim) if axis is None else negative_axes("flip", axis, x.ndim)
     return apply(OPERATIONS["flip"], (x,), (axes,))
 
@@ -241,7 +242,7 @@ def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None) -> T
     >>> pb.roll(pb.asarray([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
-    x = as_tensor(x)
+    x = asarray(x)
     if axis is None:
         if isinstance(shift, (tuple, list)):
             raise ShapeError(f"roll: shift {tuple(shift)} is a tuple, so axis must be a tuple of the same length.")

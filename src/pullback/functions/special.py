@@ -6,10 +6,10 @@ from operator import index
 from typing import Any
 
 from ..autodiff import fast
-from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError
 from ..tensor.core import Tensor
 from .activations import sigmoid
+from .documented import elementwise
 
 __all__ = [
     "digamma", "erf", "erfc", "erfcx", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "polygamma",
@@ -18,11 +18,7 @@ __all__ = [
 
 
 def _elementwise(name: str, text: str) -> Any:
-    function = fast.function_for(name)
-    function.__doc__ = text
-    function.__module__ = __name__
-    function.__annotations__ = {**dict.fromkeys(OPERATIONS[name].inputs, Any), "return": Tensor}
-    return function
+    return elementwise(name, text, __name__)
 
 
 expit = sigmoid

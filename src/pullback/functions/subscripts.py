@@ -15,7 +15,7 @@ from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..tensor.core import Tensor
-from .axes import as_tensor
+from .creation import asarray
 
 
 def einsum(subscripts: str, /, *operands: Any) -> Tensor:
@@ -28,7 +28,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Tensor:
     >>> pb.einsum("ij,j->i", pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])
     """
-    tensors = [as_tensor(x) for x in operands]
+    tensors = [asarray(x) for x in operands]
     terms, output = parse(subscripts, [x.shape for x in tensors])
     for i, x in enumerate(tensors):
         terms[i], tensors[i] = _without_repeats(subscripts, terms[i], x)

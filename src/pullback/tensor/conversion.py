@@ -20,7 +20,7 @@ from .core import Tensor, make
 
 
 def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
-    """A gradient is never lost silently: an export of a tensor that needs one is an error, which names what keeps it."""
+    """A gradient is never lost silently: exporting a tensor that needs one is an error, which names what keeps it."""
     if (tensor._node is not None or isinstance(tensor, forward.Dual)) and modes.is_recording():
         raise GradientError(
             f"{what}: this tensor of shape {tensor.shape} requires a gradient, which would be lost. "

@@ -24,22 +24,20 @@ _ndarray = np.ndarray
 _is_exclusive = backends.NUMPY.is_exclusive
 
 
-def prepare_write(tensor: Tensor, recording: bool) -> None:
-    """Refuse to write to a variable while recording; make it independent of its clones."""
-    leaf = tensor._node
-    if not isinstance(leaf, Leaf):
-        return
-    if recording:
+def refuse_write(tensor: Tensor, recording: bool) -> None:
+    """Refuse to write to a variable while recording."""
+    if recording and isinstance(tensor._node, Leaf):
         raise GradientError(
             "writing in place to a variable that requires a gradient. To update it, write inside "
             "`with pb.no_grad():`; to go on with a changed copy of it, write `w = w + ...`, or write to `u = w[...]`."
         )
-    if leaf.clones:
-        _separate(tensor, leaf)
 
 
-def _separate(tensor: Tensor, leaf: Leaf) -> None:
-    """Give the clones of a variable that is about to change leaves of their own, or the clone that changes one."""
+def separate(tensor: Tensor) -> None:
+    """Make a variable that has changed independent of its clones: they get a leaf of their own, or it if it is one."""
+    leaf = tensor._node
+    if not isinstance(leaf, Leaf) or not leaf.clones:
+        return
     alive = [clone for reference in leaf.clones if (clone := reference()) is not None and clone._node is leaf]
     is_clone = any(clone is tensor for clone in alive)
     leaving = [tensor] if is_clone else alive
@@ -79,8 +77,7 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
                     return self
         mode = modes.current()
         recording = mode is None or mode.recording
-        if isinstance(self._node, Leaf):
-            prepare_write(self, recording)
+        refuse_write(self, recording)
         if type(other) is not Tensor:
             try:
                 other = as_operand(other, operation)
@@ -99,10 +96,12 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
                         self._node = record(backends.NUMPY, operation, (self._data, b), nodes, (), (self._data,))
                     elif not isinstance(self._node, Leaf):
                         self._node = None
+                    separate(self)
                     return self
         result = apply(operation, (self, other))
         _check_fits(operation, self, result)
         adopt(self, result)
+        separate(self)
         return self
 
     def _keeps_old_values(a: Any, b: Any, nodes: Any) -> bool:
@@ -155,7 +154,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     from ..functions.indexing import canonical_index
 
     recording = modes.is_recording()
-    prepare_write(self, recording)
+    refuse_write(self, recording)
     operation = OPERATIONS["setitem"]
     index = canonical_index(self, index)
     value = _value_for(self, as_operand(value, operation))
@@ -175,6 +174,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             self._node = None
     else:
         adopt(self, apply(operation, (self, value), (index,)))
+    separate(self)
 
 
 def _value_for(tensor: Tensor, value: Any) -> Any:
@@ -214,12 +214,12 @@ def data_mut(self: Tensor) -> Any:
             "data_mut: writing to the raw array of a result would make its gradient wrong. "
             "Write `x[...] = ...`, which is recorded, or `x.detach().data_mut()`."
         )
-    prepare_write(self, recording=False)
     backend = self._backend
     if not backend.writable:
         raise GradientError(f"data_mut: arrays on {self.device} cannot be written. Write `x[...] = ...`.")
     if not backend.is_exclusive(self, "_data"):
         self._data = backend.copy(self._data)
+    separate(self)
     return self._data
 
 

@@ -26,14 +26,14 @@ def rules(xp: Any, op: Any) -> None:
     # arithmetic
     binary("add", lambda g: g, lambda g: g)
     binary("subtract", lambda g: g, lambda g: -g)
-    binary("multiply", lambda g, y: g * y, lambda g, x: g * x, singular=True)
-    binary("divide", lambda g, y: g / y, lambda g, y, out: -g * out / y, singular=True)
+    binary("multiply", lambda g, y: g * y, lambda g, x: g * x)
+    binary("divide", lambda g, y: g / y, lambda g, y, out: -g * out / y)
     unary("negative", lambda g: -g)
     unary("positive", lambda g: g)
     unary("square", lambda g, x: g * (2 * x))
-    unary("reciprocal", lambda g, out: -g * out * out, singular=True)
-    unary("sqrt", lambda g, out: g / (2 * out), singular=True)
-    binary("remainder", lambda g: g, lambda g, x, y: -g * xp.floor_divide(x, y), singular=True)
+    unary("reciprocal", lambda g, out: -g * out * out)
+    unary("sqrt", lambda g, out: g / (2 * out))
+    binary("remainder", lambda g: g, lambda g, x, y: -g * xp.floor_divide(x, y))
     binary("floor_divide", lambda g: zero(g), lambda g: zero(g), masking=True)
 
     def pow_x(g: Any, x: Any, y: Any) -> Any:
@@ -55,15 +55,15 @@ def rules(xp: Any, op: Any) -> None:
         there = xp.not_equal(x, 0) if xp.is_complex(x) else xp.greater(x, 0)
         return g * where(there, out * xp.log(where(there, x, xp.ones_like(x))), zero(out))
 
-    binary("pow", pow_x, pow_y, singular=True)
+    binary("pow", pow_x, pow_y)
 
     # exponentials and logarithms
     unary("exp", lambda g, out: g * out)
     unary("expm1", lambda g, out: g * (out + 1))
-    unary("log", lambda g, x: g / x, singular=True)
-    unary("log1p", lambda g, x: g / (1 + x), singular=True)
-    unary("log2", lambda g, x, x_dtype: g / (x * xp.full((), LN2, x_dtype, x)), singular=True)
-    unary("log10", lambda g, x, x_dtype: g / (x * xp.full((), LN10, x_dtype, x)), singular=True)
+    unary("log", lambda g, x: g / x)
+    unary("log1p", lambda g, x: g / (1 + x))
+    unary("log2", lambda g, x, x_dtype: g / (x * xp.full((), LN2, x_dtype, x)))
+    unary("log10", lambda g, x, x_dtype: g / (x * xp.full((), LN10, x_dtype, x)))
 
     def share(x: Any, y: Any, out: Any) -> Any:
         """The part of exp(x) in exp(x) + exp(y); infinities of the same sign count equally.
@@ -79,15 +79,15 @@ def rules(xp: Any, op: Any) -> None:
     unary("sin", lambda g, x: g * xp.cos(x))
     unary("cos", lambda g, x: -g * xp.sin(x))
     unary("tan", lambda g, out: g * (1 + out * out))
-    unary("asin", lambda g, x: g / xp.sqrt((1 - x) * (1 + x)), singular=True)
-    unary("acos", lambda g, x: -g / xp.sqrt((1 - x) * (1 + x)), singular=True)
-    unary("atan", lambda g, x: g / (1 + x * x), singular=True)  # at +-i
+    unary("asin", lambda g, x: g / xp.sqrt((1 - x) * (1 + x)))
+    unary("acos", lambda g, x: -g / xp.sqrt((1 - x) * (1 + x)))
+    unary("atan", lambda g, x: g / (1 + x * x))
     unary("sinh", lambda g, x: g * xp.cosh(x))
     unary("cosh", lambda g, x: g * xp.sinh(x))
     unary("tanh", lambda g, out: g * (1 - out * out))
-    unary("asinh", lambda g, x: g / xp.sqrt(1 + x * x), singular=True)
-    unary("acosh", lambda g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)), singular=True)
-    unary("atanh", lambda g, x: g / ((1 - x) * (1 + x)), singular=True)
+    unary("asinh", lambda g, x: g / xp.sqrt(1 + x * x))
+    unary("acosh", lambda g, x: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)))
+    unary("atanh", lambda g, x: g / ((1 - x) * (1 + x)))
 
     def direction(x: Any, y: Any) -> Any:
         """x / (x*x + y*y) without overflow, and 0 at the origin."""

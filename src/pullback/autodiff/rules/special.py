@@ -49,9 +49,9 @@ def rules(xp: Any, op: Any) -> None:
 
     unary("log_ndtr", log_ndtr_x)
 
-    unary("gammaln", lambda g, x: g * xp.digamma(x), singular=True)
-    unary("digamma", lambda g, x: g * xp.polygamma(x, 1), singular=True)
-    unary("polygamma", lambda g, x, n: g * xp.polygamma(x, n + 1), "n", singular=True)
+    unary("gammaln", lambda g, x: g * xp.digamma(x))
+    unary("digamma", lambda g, x: g * xp.polygamma(x, 1))
+    unary("polygamma", lambda g, x, n: g * xp.polygamma(x, n + 1), "n")
 
     def over_x(value: Any, x: Any) -> Any:
         """value / x, and its limit 1/2 at zero, for a function that begins x/2."""
@@ -68,4 +68,4 @@ def rules(xp: Any, op: Any) -> None:
         both_zero = xp.logical_and(xp.equal(x, 0), xp.equal(y, 0))
         return g * (x / where(both_zero, xp.ones_like(y), y))
 
-    op("xlogy", "x y", elementwise=True, singular=True, x=lambda g, y: g * xp.log(y), y=xlogy_y)
+    op("xlogy", "x y", elementwise=True, x=lambda g, y: g * xp.log(y), y=xlogy_y)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...errors import DeviceError
+from ...errors import DeviceError, DtypeError
 from ..protocol import Backend, Kernels
 from . import (
     activations,
@@ -77,6 +77,10 @@ class NumpyBackend(Backend):
 
     def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
         self.full_device_name(device)
+        if type(data) is not _ndarray and isinstance(data, _ndarray) and hasattr(data, "mask"):
+            raise DtypeError(
+                "a masked array would lose its mask. Write `np.where(x.mask, 0.0, x.data)`, or another value for 0."
+            )
         raw = np.array(data, dtype=None if dtype is None else self.raw_dtype(dtype), copy=copy)
         dtypes.from_numpy(raw.dtype)  # refuses strings and objects
         return raw if type(raw) is _ndarray else raw.view(_ndarray)

@@ -9,27 +9,6 @@ _TANH_SCALE = math.sqrt(2 / math.pi)
 _TANH_CUBIC = 0.044715
 
 
-def widened(xp: Any, x: Any) -> Any:
-    """`x`, in float32 if its own precision is only half."""
-    from ...dtypes import float32
-    from .. import of
-
-    raw = getattr(x, "_data", x)
-    backend: Any = of(raw)
-    dtype = backend.dtype_of(raw)
-    return xp.astype(x, backend.raw_dtype(float32)) if dtype.kind == "float" and dtype.itemsize == 2 else x
-
-
-def narrowed(xp: Any, x: Any, dtype: Any) -> Any:
-    """`x` in the raw dtype `dtype`: undoes `widened`."""
-    return x if getattr(x, "_data", x).dtype == dtype else xp.astype(x, dtype)
-
-
-def blockwise(xp: Any, function: Any, kept: int, *arrays: Any) -> Any:
-    """`function(*arrays)`: only NumPy gains from computing it piece by piece."""
-    return function(*arrays)
-
-
 def relu(xp: Any, x: Any) -> Any:
     return xp.maximum(x, xp.zeros_like(x))
 

@@ -15,3 +15,29 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     if axes:
         x = xp.sum(x, axes, True)
     return x if tuple(x.shape) == after else xp.reshape(x, after)
+
+
+def raw_dtype(x: Any) -> Any:
+    """The backend's own dtype of a raw array or of a tensor."""
+    return getattr(x, "_data", x).dtype
+
+
+def widened(xp: Any, x: Any) -> Any:
+    """`x`, in float32 if its own precision is only half."""
+    from ...dtypes import float32
+    from .. import of
+
+    raw = getattr(x, "_data", x)
+    backend: Any = of(raw)
+    dtype = backend.dtype_of(raw)
+    return xp.astype(x, backend.raw_dtype(float32)) if dtype.kind == "float" and dtype.itemsize == 2 else x
+
+
+def narrowed(xp: Any, x: Any, dtype: Any) -> Any:
+    """`x` in the raw dtype `dtype`: undoes `widened`."""
+    return x if raw_dtype(x) == dtype else xp.astype(x, dtype)
+
+
+def blockwise(xp: Any, function: Any, kept: int, *arrays: Any) -> Any:
+    """`function(*arrays)`: only NumPy gains from computing it piece by piece."""
+    return function(*arrays)

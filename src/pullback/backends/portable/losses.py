@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-
-def _raw_dtype(x: Any) -> Any:
-    return getattr(x, "_data", x).dtype
+from .core import raw_dtype
 
 
 def _class_axis(x: Any) -> int:
@@ -56,7 +54,7 @@ def cross_entropy(
         losses = xp.sum(losses, None, False)
     if reduction == "mean":
         losses = losses / xp.where(xp.equal(normalizer, 0), xp.ones_like(normalizer), normalizer)
-    return xp.narrowed(losses, _raw_dtype(x)), xp.reshape(lse, (-1,)), normalizer
+    return xp.narrowed(losses, raw_dtype(x)), xp.reshape(lse, (-1,)), normalizer
 
 
 def _with_one(shape: Any, axis: int) -> tuple[int, ...]:
@@ -84,7 +82,7 @@ def cross_entropy_gradient(
     own = xp.sum(weights * one_hot, (axis,), True) * (1 - label_smoothing)
     smooth = label_smoothing / classes
     grad = own * (share - one_hot) + smooth * (share * xp.sum(weights, (axis,), True) - weights)
-    return xp.narrowed(xp.where(counts, scale * grad, zero), _raw_dtype(x))
+    return xp.narrowed(xp.where(counts, scale * grad, zero), raw_dtype(x))
 
 
 def soft_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: str, label_smoothing: float) -> Any:
@@ -95,7 +93,7 @@ def soft_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: str
     if weight is not None:
         wanted = wanted * _along_classes(xp, weight, x)
     losses = -xp.sum(xp.log_softmax(xp.widened(x), (axis,)) * wanted, (axis,), False)
-    return _reduced(xp, losses, reduction, _raw_dtype(x))
+    return _reduced(xp, losses, reduction, raw_dtype(x))
 
 
 def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
@@ -106,22 +104,22 @@ def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, 
         losses = (1 - wanted) * wide + (1 + (xp.widened(pos_weight) - 1) * wanted) * xp.softplus(-wide, 1.0)
     if weight is not None:
         losses = losses * xp.widened(weight)
-    return _reduced(xp, losses, reduction, _raw_dtype(x))
+    return _reduced(xp, losses, reduction, raw_dtype(x))
 
 
 def mse_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
     difference = xp.widened(x) - xp.widened(target)
-    return _reduced(xp, difference * difference, reduction, _raw_dtype(x - target))
+    return _reduced(xp, difference * difference, reduction, raw_dtype(x - target))
 
 
 def l1_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
-    return _reduced(xp, xp.abs(xp.widened(x) - xp.widened(target)), reduction, _raw_dtype(x - target))
+    return _reduced(xp, xp.abs(xp.widened(x) - xp.widened(target)), reduction, raw_dtype(x - target))
 
 
 def huber_loss(xp: Any, x: Any, target: Any, reduction: str, delta: float) -> Any:
     size = xp.abs(xp.widened(x) - xp.widened(target))
     losses = xp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-    return _reduced(xp, losses, reduction, _raw_dtype(x - target))
+    return _reduced(xp, losses, reduction, raw_dtype(x - target))
 
 
 def per_element(xp: Any, g: Any, shape: Any, reduction: str) -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def _raw_dtype(x: Any) -> Any:
-    return getattr(x, "_data", x).dtype
+from .core import raw_dtype
 
 
 def _finished(xp: Any, out: Any, x: Any, weight: Any, bias: Any) -> Any:
@@ -14,7 +12,7 @@ def _finished(xp: Any, out: Any, x: Any, weight: Any, bias: Any) -> Any:
         out = out * weight
     if bias is not None:
         out = out + bias
-    return xp.narrowed(out, _raw_dtype(x))
+    return xp.narrowed(out, raw_dtype(x))
 
 
 def layer_norm(xp: Any, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:

@@ -253,3 +253,17 @@ def test_any_input_is_described(values: np.ndarray, message: str) -> None:
     with np.errstate(all="ignore"), pytest.raises(pb.NumericalInstabilityError) as error:
         pb.real(pb.mean(pb.log(variable))).backward()
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_trace_looks_at_writes_in_place_too(tracked):
+    w = pb.tensor([1.0, 2.0], requires_grad=tracked)
+    x = w * 1
+    with pb.guard("trace"):
+        with pytest.raises(pb.NumericalInstabilityError, match="`divide` made inf"):
+            x /= pb.tensor([0.0, 1.0])
+        with pytest.raises(pb.NumericalInstabilityError, match="`setitem` made inf"):
+            x[0] = np.inf
+        x += 1
+        x[1] = 7.0
+    assert x.tolist() == [2.0, 7.0]

@@ -118,6 +118,10 @@ def custom_op(
     the result; without it forward mode uses the rules. On complex numbers a rule is the plain transpose of the
     derivative, with nothing conjugated: that of `a * x` is `g * a`.
 
+    `forward` must not write to its arrays. It may return more for the rules than its result, under the names in
+    `residuals`. Second derivatives take these for constants: what depends on the arrays, other than by jumps as a mask
+    does, belongs into the rule, or into `outputs`.
+
     >>> import numpy as np, pullback as pb
     >>> cube = pb.custom_op(lambda x: x * x * x, name="cube", x=lambda g, x: 3 * g * x * x)
     >>> w = pb.tensor([2.0], requires_grad=True)

@@ -86,7 +86,8 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
                 if pair is None:
                     return NotImplemented
                 other = pair[1]
-        if type(self) is Tensor and type(self._data) is _ndarray:
+        traced = mode is not None and mode.check_every_operation  # `apply` looks at the result
+        if type(self) is Tensor and type(self._data) is _ndarray and not traced:
             b = other._data if type(other) is Tensor else other
             if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
                 nodes = (self._node, other._node if type(other) is Tensor else None)
@@ -153,7 +154,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`x[index] = value`: recorded if a gradient flows through either; copies only if somebody else holds `x`."""
     from ..functions.indexing import canonical_index
 
-    recording = modes.is_recording()
+    mode = modes.current() or modes.DEFAULT
+    recording = mode.recording
     refuse_write(self, recording)
     operation = OPERATIONS["setitem"]
     index = canonical_index(self, index)
@@ -161,6 +163,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     tracked = recording and (self._node is not None or getattr(value, "_node", None) is not None)
     raw_value = value._data if type(value) is Tensor else value
     writable = type(raw_value) is _ndarray or type(raw_value) in PYTHON_SCALARS
+    if mode.check_every_operation:  # `apply` looks at the result
+        writable = False
     if type(self) is Tensor and type(self._data) is _ndarray and writable and _is_exclusive(self, "_data"):
         try:
             self._data[index] = raw_value

@@ -267,3 +267,12 @@ def test_trace_looks_at_writes_in_place_too(tracked):
         x += 1
         x[1] = 7.0
     assert x.tolist() == [2.0, 7.0]
+
+
+def test_a_warning_points_at_the_users_line():
+    w = pb.tensor([0.0], requires_grad=True)
+    loss = (1 / w).sum()
+    with pb.guard("warn"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loss.backward()
+    assert caught and all(warning.filename == __file__ for warning in caught)

@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import backends, modes
 from ..errors import NumericalInstabilityError
-from .graph import Node
+from .graph import LIBRARY_FILES, Node
 from .provenance import born_forward, describe_backward, describe_outputs
 
 WINDOW_BYTES = 32 * 2**20
@@ -61,7 +61,10 @@ class guard:
 def report(message: str) -> None:
     """Raise, or warn, as the mode says."""
     if _guard_mode.get() == "warn":
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename in LIBRARY_FILES:
+            level, frame = level + 1, frame.f_back
+        warnings.warn(message, RuntimeWarning, stacklevel=level)
     else:
         raise NumericalInstabilityError(message)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ..autodiff.forward import variable
 from ..functions import activations, elementwise, indexing, linear, manipulation, reductions, sets, sorting, special
 from ..functions.data_types import astype
+from ..modes import is_recording
 from .core import Tensor
+from .writing import adopt, refuse_write, separate
 
 #: Functions whose first argument is not the tensor a method would be called on.
 _NO_METHODS = {"broadcast_arrays", "broadcast_shapes", "concat", "einsum", "stack", "where"}
@@ -47,8 +50,31 @@ def _flattened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _copy(self: Tensor) -> Tensor:
-    """The same as `clone`, under NumPy's name."""
-    return self.clone()  # looked up on the object: duals have a way of their own
+    """The same values as a tensor of its own, in O(1); its gradient reaches this one, and it can be written.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = w.copy()
+    >>> y[0] = 5.0
+    >>> (y * y).sum().backward()
+    >>> w.grad
+    tensor([0., 4.])
+    """
+    return variable(self) if self._node is not None and is_recording() else self.clone()
+
+
+def _sort(self: Tensor, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
+    """Sort in place, as NumPy's method does; `pb.sort` returns a sorted tensor.
+
+    >>> import pullback as pb
+    >>> x = pb.tensor([3.0, 1.0, 2.0])
+    >>> x.sort()
+    >>> x
+    tensor([1., 2., 3.])
+    """
+    refuse_write(self, is_recording())
+    adopt(self, sorting.sort(self, axis=axis, descending=descending, stable=stable))
+    separate(self)
 
 
 for _name, _attribute in {
@@ -57,6 +83,7 @@ for _name, _attribute in {
     "astype": astype,
     "conjugate": elementwise.conj,
     "copy": _copy,
+    "sort": _sort,
     "T": property(manipulation.transpose),
     "mT": property(linear.matrix_transpose),
 }.items():

@@ -167,3 +167,15 @@ def test_many_repeated_rows_are_added_fast(count: int, width: int) -> None:
         pb.sum(read(x)).backward()
         assert perf_counter() - start < 1.0
         assert np.array_equal(np.asarray(x.grad), np.broadcast_to(expected[:, None], (1000, width)))
+
+
+def test_an_index_array_may_be_filled_again():
+    w = pb.tensor(np.array([1.0, 2.0, 3.0]), requires_grad=True)
+    index, mask = np.array([0, 0]), np.array([True, False, False])
+    y = w[index].sum() + 10 * w[mask].sum()
+    z = w * 1.0
+    z[index] = 0.0
+    index[:] = 2
+    mask[:] = True
+    (y + z.sum()).backward()
+    assert np.array_equal(w.grad.numpy(), [12, 1, 1])

@@ -65,6 +65,8 @@ def _part(x: Tensor, part: Any) -> Any:
         raw = own.asarray(backend.to_numpy(raw), None, x.device, None)
     if dtype.kind != "bool" and isinstance(raw, np.ndarray) and raw.dtype != np.int64:
         raw = raw.astype(np.int64)
+    if raw is part and isinstance(raw, np.ndarray):
+        raw = raw.copy()  # the graph may keep it, and index buffers are often filled again
     return raw
 
 

@@ -8,9 +8,9 @@ so that no backend's own logarithm or cosine has a say in it.
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock as Lock  # `threading` would take half a millisecond to import
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any, Callable, Iterator, TypedDict
 
 import numpy as np

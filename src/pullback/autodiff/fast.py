@@ -16,7 +16,7 @@ import numpy as np
 from .. import modes
 from ..tensor.core import Tensor
 from . import apply as general
-from .graph import LIBRARY_FILES, Node, next_sequence_number, record_site
+from .graph import Node, is_library, next_sequence_number, record_site
 from .operation import OPERATIONS, Operation, compiled
 from .tables import NUMPY_TABLE
 
@@ -28,7 +28,7 @@ _FINISH = """
             node.code = code = frame.f_code
             node.lasti = frame.f_lasti
             if code is not users_code[0]:
-                if code.co_filename in LIBRARY_FILES:
+                if is_library(code):
                     record_site(node)
                 else:
                     users_code[0] = code
@@ -280,7 +280,7 @@ def _names_for(operation: Operation) -> dict[str, Any]:
         "NO_GRAD": modes.NO_GRAD,
         "next_seq": next_sequence_number,
         "getframe": sys._getframe,
-        "LIBRARY_FILES": LIBRARY_FILES,
+        "is_library": is_library,
         "users_code": _users_code,
         "record_site": record_site,
         "operation": operation,

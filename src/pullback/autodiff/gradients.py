@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
+from _thread import allocate_lock
 from typing import Any, Iterable, Iterator
 
 from .. import backends
@@ -280,4 +280,4 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
                 cell.value += grad
 
 
-_adding = threading.Lock()  # threads may share variables; only the last step of a walk writes to them
+_adding = allocate_lock()  # threads may share variables; only the last step of a walk writes to them

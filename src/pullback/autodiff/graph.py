@@ -64,19 +64,17 @@ class Leaf(Node):
         self.clones: list[Any] = []  # weak references to the clones
 
 
-def _library_files() -> frozenset[str]:
-    root = os.path.dirname(os.path.dirname(__file__))
-    return frozenset(
-        os.path.join(folder, file) for folder, _, files in os.walk(root) for file in files if file.endswith(".py")
-    ) | {"<pullback>"}  # the templates in `fast`
+_LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<pullback>")  # the latter: templates in `fast`
 
 
-LIBRARY_FILES = _library_files()
+def is_library(code: CodeType) -> bool:
+    """Whether code is Pullback's own."""
+    return code.co_filename.startswith(_LIBRARY)
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame at or above `frame` that is not Pullback's own code."""
-    while frame is not None and frame.f_code.co_filename in LIBRARY_FILES:
+    while frame is not None and is_library(frame.f_code):
         frame = frame.f_back
     return frame
 

@@ -7,7 +7,6 @@ of `WINDOW_BYTES` and computes it again, node by node, on alarm.
 
 from __future__ import annotations
 
-import cmath
 import sys
 import warnings
 from contextvars import ContextVar
@@ -18,7 +17,7 @@ import numpy as np
 
 from .. import backends, modes
 from ..errors import NumericalInstabilityError
-from .graph import LIBRARY_FILES, Node
+from .graph import Node, is_library
 from .provenance import born_forward, describe_backward, describe_outputs
 
 WINDOW_BYTES = 32 * 2**20
@@ -62,7 +61,7 @@ def report(message: str) -> None:
     """Raise, or warn, as the mode says."""
     if _guard_mode.get() == "warn":
         level, frame = 2, sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename in LIBRARY_FILES:
+        while frame.f_back is not None and is_library(frame.f_code):
             level, frame = level + 1, frame.f_back
         warnings.warn(message, RuntimeWarning, stacklevel=level)
     else:
@@ -130,7 +129,12 @@ def check_root(loss: Any, node: Node) -> bool:
     if _guard_mode.get() == "off":
         return False
     raw = loss._data
-    if not (cmath.isfinite(raw.item()) if type(raw) is _ndarray and raw.size == 1 else is_finite(raw)):
+    if type(raw) is _ndarray and raw.size == 1:
+        value = complex(raw.item())
+        fine = isfinite(value.real) and isfinite(value.imag)
+    else:
+        fine = is_finite(raw)
+    if not fine:
         report(born_forward(node, loss._data, is_finite))
     return True
 

@@ -7,7 +7,6 @@ for an operand is such an einsum again: of the cotangent and the other operands.
 
 from __future__ import annotations
 
-from string import ascii_letters
 from typing import Any
 
 from ..autodiff.apply import apply
@@ -16,6 +15,8 @@ from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..tensor.core import Tensor
 from .creation import asarray
+
+ascii_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def einsum(subscripts: str, /, *operands: Any) -> Tensor:

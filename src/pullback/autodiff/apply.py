@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import backends, modes
-from ..errors import DeviceError, DtypeError, PullbackError, ShapeError
+from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError
 from ..tensor.core import Tensor, make
 from .graph import Node, next_sequence_number, record_site
 from .operation import Operation, Recipe
@@ -199,7 +199,7 @@ def explained(operation: Operation, raws: Any, static: Any, error: Exception) ->
     options = ", ".join(f"{n}={v!r:.80}" for n, v in zip(operation.static, static))
     text = f"{operation.name}({given}{'; ' + options if options else ''}): {error}"
     if isinstance(error, IndexError):
-        return type("IndexError", (PullbackError, IndexError), {})(text)
+        return IndexingError(text)
     if isinstance(error, TypeError):
         return DtypeError(text)
     if isinstance(error, ValueError):

@@ -4,6 +4,7 @@
 """
 
 from .functions.creation import *
+from .functions.filled import *
 from .functions.elementwise import *
 from .functions.reductions import *
 from .functions.manipulation import *

@@ -82,7 +82,7 @@ def _zeros(shape: Any, g: Any) -> Any:
     like = next(part for part in g if part is not None) if isinstance(g, tuple) else g
     if isinstance(like, Tensor):
         return TENSORS.zeros(shape, like._data.dtype, like)
-    return backends.of(like).xp.zeros(shape, like.dtype, like)  # type: ignore[union-attr]
+    return backends.of(like).xp.zeros(shape, like.dtype, like)
 
 
 def _holds_tensors(g: Any) -> bool:

@@ -162,14 +162,14 @@ class Autodiff(Backend):
             raise AttributeError(name)
         import pullback
 
-        from ..functions import creation
+        from ..functions import creation, filled
 
         function = getattr(pullback, name, None)
         if function is None:
             function = getattr(TENSORS, name, None)
         if function is None:
             raise AttributeError(f"Autodiff: there is no operation {name!r}.")
-        if name in creation.__all__:
+        if name in creation.__all__ or name in filled.__all__:
             function = self._on_own_device(function)
         self.__dict__[name] = function
         return function

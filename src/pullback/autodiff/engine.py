@@ -179,7 +179,7 @@ class _Visitor:
     def hooked(self, node: Node, g: Any) -> Any:
         """`g` after the hooks on `node`, which see tensors: gradients as the user knows them, conjugates of `g`."""
         for hook in self.hooks.get(node, ()):
-            gradient = _conjugate(g if isinstance(g, Tensor) else make(backends.of(g).from_scalar(g), None))  # type: ignore[union-attr]
+            gradient = _conjugate(g if isinstance(g, Tensor) else make(backends.of(g).from_scalar(g), None))
             result = hook(gradient)
             if result is None:
                 continue
@@ -234,7 +234,7 @@ def visit_alone(node: Node, g: Tensor) -> tuple[Tensor, ...]:
 
 
 def _namespace(x: Any) -> Any:
-    return TENSORS if isinstance(x, Tensor) else backends.of(x).xp  # type: ignore[union-attr]
+    return TENSORS if isinstance(x, Tensor) else backends.of(x).xp
 
 
 def _conjugate(tensor: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
                 return False
         else:
             raw = getattr(g, "_data", g)
-            xp = backends.of(raw).xp  # type: ignore[union-attr]
+            xp = backends.of(raw).xp
             if not bool(xp.all(xp.isfinite(raw))):
                 return False
     if dtype is None:
@@ -146,7 +146,7 @@ def check_outputs(operation: Any, inputs: Any, outputs: Any) -> None:
 
 
 def _is_floating(raw: Any) -> bool:
-    return backends.of(raw).dtype_of(raw).kind in ("float", "complex")  # type: ignore[union-attr]
+    return backends.of(raw).dtype_of(raw).kind in ("float", "complex")
 
 
 class Window:

@@ -55,7 +55,7 @@ def register(backend: Backend) -> None:
 register(NUMPY)
 
 
-def of(raw: Any) -> Backend | None:
+def of(raw: Any) -> Any:
     """The backend whose array `raw` is, or None if it is no known library's array."""
     try:
         return _by_type[type(raw)]

@@ -50,7 +50,7 @@ class Int8(Scheme):
 def _raw_dtype(raw: Any, name: str) -> Any:
     from ..dtypes import BY_NAME
 
-    return backends.of(raw).raw_dtype(BY_NAME[name])  # type: ignore[union-attr]
+    return backends.of(raw).raw_dtype(BY_NAME[name])
 
 
 SCHEMES: dict[str, Scheme] = {}
@@ -90,7 +90,7 @@ class QuantizedArray:
     @property
     def nbytes(self) -> int:
         """The bytes of all parts, scales included."""
-        return sum(math.prod(p.shape) * backends.of(p).dtype_of(p).itemsize for p in self.parts)  # type: ignore[union-attr]
+        return sum(math.prod(p.shape) * backends.of(p).dtype_of(p).itemsize for p in self.parts)
 
     @property
     def _backend(self) -> Any:
@@ -108,7 +108,7 @@ class QuantizedArray:
         return f"QuantizedArray({self.scheme.name}, shape={self.shape}, axis={self.axis}, device={self.device!r})"
 
     def __reduce__(self) -> Any:
-        parts = tuple(backends.of(part).to_numpy(part) for part in self.parts)  # type: ignore[union-attr]
+        parts = tuple(backends.of(part).to_numpy(part) for part in self.parts)
         return unpickled, (self.scheme.name, parts, self.axis, self.shape, self.device)
 
 

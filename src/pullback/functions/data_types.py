@@ -12,7 +12,8 @@ from ..autodiff.tables import TENSORS
 from ..dtypes import DType
 from ..errors import DtypeError
 from ..tensor.core import Tensor
-from .creation import asarray, default_complex_dtype, default_dtype, dtype_of_number
+from .creation import asarray, default_complex_dtype, default_dtype
+from .filled import dtype_of_number
 
 __all__ = [
     "__array_api_version__",

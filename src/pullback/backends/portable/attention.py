@@ -90,14 +90,14 @@ def _is_boolean(mask: Any) -> bool:
     from ... import backends
 
     raw = getattr(mask, "_data", mask)
-    return backends.of(raw).dtype_of(raw).kind == "bool"  # type: ignore[union-attr]
+    return backends.of(raw).dtype_of(raw).kind == "bool"
 
 
 def _integers(xp: Any, count: int, like: Any) -> Any:
     from ... import backends, dtypes
 
     raw = getattr(like, "_data", like)
-    return xp.arange(0, count, 1, backends.of(raw).raw_dtype(dtypes.int64), like)  # type: ignore[union-attr]
+    return xp.arange(0, count, 1, backends.of(raw).raw_dtype(dtypes.int64), like)
 
 
 def rotate_pairs(xp: Any, x: Any, interleaved: bool) -> Any:

@@ -1,0 +1,269 @@
+"""Tensors of a given shape: filled, ranges, grids, triangles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import backends, dtypes
+from ..autodiff.tables import TENSORS
+from ..errors import DtypeError, ShapeError
+from ..tensor.core import Tensor, make
+from .creation import asarray, default_complex_dtype, default_dtype
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
+    "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def _like_for(device: str | None) -> tuple[Any, Any]:
+    """The backend of a device, and an array there that creation kernels can follow."""
+    backend, device = backends.for_device(device)
+    return backend, backend.asarray(0, dtypes.int64, device, None) if backend is not backends.NUMPY else None
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    try:
+        return (int(shape.__index__()),) if hasattr(shape, "__index__") else tuple(n.__index__() for n in shape)
+    except (TypeError, AttributeError):
+        raise ShapeError(f"a shape is an integer or a tuple of integers, got {shape!r}.") from None
+
+
+def dtype_of_number(value: Any) -> dtypes.DType:
+    """The dtype that a Python number becomes."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return dtypes.from_numpy(value.dtype)
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, int):
+        return dtypes.int64
+    if isinstance(value, float):
+        return default_dtype()
+    if isinstance(value, complex):
+        return default_complex_dtype()
+    raise DtypeError(f"expected a number, got {type(value).__name__}: {value!r:.60}")
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of `shape` that is `fill_value` everywhere; a 0-d tensor as `fill_value` keeps its gradient.
+
+    >>> import pullback as pb
+    >>> pb.full((2, 2), 7.0)
+    tensor([[7., 7.],
+            [7., 7.]])
+    """
+    shape = _shape(shape)
+    if isinstance(fill_value, Tensor):
+        return TENSORS.broadcast_to(asarray(fill_value, dtype=dtype, device=device), shape)
+    wanted = dtype_of_number(fill_value) if dtype is None else dtypes.get(dtype)
+    backend, like = _like_for(device)
+    try:
+        return make(backend.xp.full(shape, fill_value, backend.raw_dtype(wanted), like), None)
+    except ValueError as error:
+        raise ShapeError(f"full: {error}, given shape {shape}.") from error
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of zeros.
+
+    >>> import pullback as pb
+    >>> pb.zeros(3)
+    tensor([0., 0., 0.])
+    """
+    wanted = default_dtype() if dtype is None else dtypes.get(dtype)
+    backend, like = _like_for(device)
+    try:
+        return make(backend.xp.zeros(_shape(shape), backend.raw_dtype(wanted), like), None)
+    except ValueError as error:
+        raise ShapeError(f"zeros: {error}, given shape {shape}.") from error
+
+
+def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of ones.
+
+    >>> import pullback as pb
+    >>> pb.ones((1, 2))
+    tensor([[1., 1.]])
+    """
+    return full(shape, 1, dtype=default_dtype() if dtype is None else dtype, device=device)
+
+
+def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor whose values do not matter; they are zeros, which systems hand out for nothing.
+
+    >>> import pullback as pb
+    >>> pb.empty((2, 3)).shape
+    (2, 3)
+    """
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor with the shape, dtype and device of `x` that is `fill_value` everywhere.
+
+    >>> import pullback as pb
+    >>> pb.full_like(pb.asarray([1, 2]), 7)
+    tensor([7, 7])
+    """
+    x = asarray(x)
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Zeros with the shape, dtype and device of `x`.
+
+    >>> import pullback as pb
+    >>> pb.zeros_like(pb.asarray([1, 2]))
+    tensor([0, 0])
+    """
+    x = asarray(x)
+    return zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Ones with the shape, dtype and device of `x`.
+
+    >>> import pullback as pb
+    >>> pb.ones_like(pb.asarray([1, 2]))
+    tensor([1, 1])
+    """
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor with the shape, dtype and device of `x`, whose values do not matter.
+
+    >>> import pullback as pb
+    >>> pb.empty_like(pb.asarray([1, 2])).dtype
+    pullback.int64
+    """
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+# -- ranges and grids ----------------------------------------------------------------------------
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Evenly spaced values from `start` up to but not including `stop`.
+
+    >>> import pullback as pb
+    >>> pb.arange(3), pb.arange(1.0, 2.0, 0.5)
+    (tensor([0, 1, 2]), tensor([1. , 1.5]))
+    """
+    if stop is None:
+        start, stop = 0, start
+    if dtype is None:
+        wanted = (
+            default_dtype() if any(isinstance(n, (float, np.floating)) for n in (start, stop, step)) else dtypes.int64
+        )
+    else:
+        wanted = dtypes.get(dtype)
+    if step == 0:
+        raise ShapeError("arange: the step must not be zero.")
+    if (stop - start) / step <= 0:
+        return zeros(0, dtype=wanted, device=device)
+    backend, like = _like_for(device)
+    return make(backend.xp.arange(start, stop, step, backend.raw_dtype(wanted), like), None)
+
+
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
+) -> Tensor:
+    """`num` evenly spaced values from `start` to `stop`, which is left out if not `endpoint`.
+
+    `start` and `stop` may be 0-d tensors, and keep their gradients.
+
+    >>> import pullback as pb
+    >>> pb.linspace(0.0, 1.0, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    if num < 0:
+        raise ShapeError(f"linspace: the number of values must not be negative, got {num}.")
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+        from .data_types import result_type
+
+        wanted = dtypes.get(dtype) if dtype is not None else result_type(start, stop, default_dtype())
+        start, stop = asarray(start, dtype=wanted, device=device), asarray(stop, dtype=wanted, device=device)
+        weights = linspace(0.0, 1.0, num, dtype=wanted, device=start.device, endpoint=endpoint)
+        return start * (1 - weights) + stop * weights
+    if dtype is None:
+        wanted = default_complex_dtype() if isinstance(start, complex) or isinstance(stop, complex) else default_dtype()
+    else:
+        wanted = dtypes.get(dtype)
+    backend, device = backends.for_device(device)
+    values = np.linspace(start, stop, num, dtype=dtypes.numpy_dtype(wanted), endpoint=endpoint)
+    return make(backend.asarray(values, wanted, device, None), None)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
+) -> Tensor:
+    """A matrix with ones on the diagonal number `k` (positive: above the main one) and zeros elsewhere.
+
+    >>> import pullback as pb
+    >>> pb.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    wanted = default_dtype() if dtype is None else dtypes.get(dtype)
+    backend, device = backends.for_device(device)
+    matrix = np.eye(n_rows, n_cols, k, dtype=dtypes.numpy_dtype(wanted))
+    return make(backend.asarray(matrix, wanted, device, None), None)
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """The coordinates of a grid, one tensor per axis; with "xy" the first two axes are exchanged, as for pictures.
+
+    >>> import pullback as pb
+    >>> pb.meshgrid(pb.asarray([1, 2]), pb.asarray([3, 4]))[0]
+    tensor([[1, 2],
+            [1, 2]])
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}.')
+    axes = [asarray(x) for x in arrays]
+    for x in axes:
+        if x.ndim > 1:
+            raise ShapeError(f"meshgrid: expected tensors with at most one axis, got shape {x.shape}.")
+    ndim = len(axes)
+    places = list(range(ndim))
+    if indexing == "xy" and ndim > 1:
+        places[:2] = 1, 0
+    shape = [0] * ndim
+    for x, place in zip(axes, places):
+        shape[place] = x.size
+    columns = [
+        TENSORS.reshape(x, (1,) * place + (x.size,) + (1,) * (ndim - place - 1)) for x, place in zip(axes, places)
+    ]
+    return tuple([TENSORS.broadcast_to(x, tuple(shape)) for x in columns])
+
+
+def _triangle(name: str, x: Any, k: int) -> Tensor:
+    x = asarray(x)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: expected a matrix or a stack of matrices, got shape {x.shape}.")
+    return getattr(TENSORS, name)(x, k)
+
+
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
+    """The lower triangle of matrices, zeros above diagonal `k`.
+
+    >>> import pullback as pb
+    >>> pb.tril(pb.ones((2, 2)))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return _triangle("tril", x, k)
+
+
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
+    """The upper triangle of matrices, zeros below diagonal `k`.
+
+    >>> import pullback as pb
+    >>> pb.triu(pb.ones((2, 2)))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return _triangle("triu", x, k)

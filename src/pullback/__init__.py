@@ -3,6 +3,8 @@
 `pullback` is an array API namespace: its functions work on tensors, and on arrays of any known library.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+
 from .functions.creation import *
 from .functions.filled import *
 from .functions.elementwise import *
@@ -47,8 +49,10 @@ from .dtypes import (
 )
 from .errors import (
     AxisError,
+    ConfigurationError,
     DeviceError,
     DtypeError,
+    FileFormatError,
     GradientError,
     GraphConsumedError,
     IndexingError,
@@ -66,3 +70,48 @@ from .tensor.quantized import QuantizedTensor, quantize
 from .transforms import *
 
 __version__ = "0.1.0"
+
+if _TYPE_CHECKING:
+    from . import data, nn, optim, train
+    from .autodiff.autocast import autocast
+    from .autodiff.checkpointing import (
+        BalancedCheckpointing,
+        BudgetCheckpointing,
+        NoCheckpointing,
+        checkpoint,
+        checkpointing,
+    )
+    from .files.tensors import load, save
+    from .mlp import Mlp, MlpGradients, Scratch
+    from .tape import GradientTape
+
+_SUBMODULES = ("data", "nn", "optim", "train")
+_LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
+    "autocast": "autodiff.autocast",
+    "BalancedCheckpointing": "autodiff.checkpointing",
+    "BudgetCheckpointing": "autodiff.checkpointing",
+    "NoCheckpointing": "autodiff.checkpointing",
+    "checkpoint": "autodiff.checkpointing",
+    "checkpointing": "autodiff.checkpointing",
+    "load": "files.tensors",
+    "save": "files.tensors",
+    "Mlp": "mlp",
+    "MlpGradients": "mlp",
+    "Scratch": "mlp",
+    "GradientTape": "tape",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    from importlib import import_module
+
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _LATER:
+        raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES, *_LATER})

@@ -41,3 +41,11 @@ class AxisError(ShapeError, IndexError):
 
 class LinearAlgebraError(PullbackError, LinAlgError):
     """A matrix is singular, not positive definite, or an iteration did not converge."""
+
+
+class FileFormatError(PullbackError, ValueError):
+    """A file is cut off, damaged, or not of the format it should be."""
+
+
+class ConfigurationError(PullbackError, ValueError):
+    """A configuration has a name, a type or a value that is not allowed; the message says where."""

@@ -16,6 +16,8 @@ class Mode(NamedTuple):
 
     recording: bool = True
     check_every_operation: bool = False
+    autocast: Any = None  # autodiff.autocast.Policy
+    checkpointing: Any = None  # one of the strategies in autodiff.checkpointing
 
 
 DEFAULT = Mode()

@@ -17,6 +17,9 @@ SCALAR_OR_ABSENT = PYTHON_SCALARS | {type(None)}
 
 def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...] = ()) -> Any:
     """Run `operation` on tensors (or raw arrays, Python scalars, None) and record it; a tuple for several outputs."""
+    mode = modes.current()
+    if mode is not None and mode.autocast is not None:
+        inputs = mode.autocast.cast(operation, inputs)
     raws, nodes = [], []
     array = None
     tracked = scalars = False
@@ -57,7 +60,6 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     else:
         outputs, residuals = split(operation, result)
         outputs = tuple([backend.from_scalar(out) for out in outputs])
-    mode = modes.current()
     if mode is not None:
         if mode.check_every_operation:
             from .guard import check_outputs

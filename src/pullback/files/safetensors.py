@@ -1,0 +1,146 @@
+"""The safetensors format: a header in JSON that says where each tensor is, then the tensors' bytes.
+
+Arrays are written without a copy in memory and read as views of one memory map. Nothing a file says is believed: the
+header's length, every offset and every dtype are checked before a byte is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any, Mapping
+
+import numpy as np
+
+from .. import dtypes
+from ..backends import NUMPY
+from ..errors import FileFormatError
+from .atomic import atomic_write
+
+LARGEST_HEADER = 100_000_000  # as the format's own implementation has it
+_ALIGNMENT = 8
+_NAMES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "float16": "F16",
+    "bfloat16": "BF16", "uint32": "U32", "int32": "I32", "float32": "F32", "complex64": "C64", "uint64": "U64",
+    "int64": "I64", "float64": "F64",
+}  # fmt: skip
+_DTYPES = {code: name for name, code in _NAMES.items()}
+
+
+def write_arrays(
+    path: str | os.PathLike[str], arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write NumPy arrays under their names; the file appears whole or not at all."""
+    header: dict[str, Any] = {}
+    if metadata:
+        for key, text in metadata.items():
+            if not (isinstance(key, str) and isinstance(text, str)):
+                raise FileFormatError(f"metadata must map strings to strings, got {key!r}: {text!r:.60}.")
+        header["__metadata__"] = dict(metadata)
+    # The widest elements first, so that every array is aligned; then by name, so that equal contents give equal files.
+    order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
+    position = 0
+    for name in order:
+        array = arrays[name]
+        if name == "__metadata__":
+            raise FileFormatError("no tensor can be called '__metadata__': the format keeps that name for itself.")
+        code = _NAMES.get(NUMPY.dtype_of(array).name)
+        if code is None:
+            raise FileFormatError(f"{name}: safetensors cannot hold {NUMPY.dtype_of(array).name}.")
+        header[name] = {
+            "dtype": code,
+            "shape": list(array.shape),
+            "data_offsets": [position, position + array.nbytes],
+        }
+        position += array.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    if len(text) > LARGEST_HEADER:
+        raise FileFormatError(f"the names of {len(arrays)} tensors take {len(text)} bytes, over the format's limit.")
+    with atomic_write(path) as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for name in order:
+            array = np.ascontiguousarray(arrays[name])
+            if array.dtype.byteorder == ">":
+                array = array.astype(array.dtype.newbyteorder("<"))
+            if array.nbytes:
+                file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of a file, read-only views of its memory map, and its metadata."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        start = file.read(8)
+        if len(start) < 8:
+            raise _broken(path, f"it has {size} bytes, too few for a header")
+        length = int.from_bytes(start, "little")
+        if length > LARGEST_HEADER or 8 + length > size:
+            raise _broken(path, f"its header claims {length} bytes, the file has {size}. It may be cut off")
+        text = file.read(length)
+    try:
+        header = json.loads(text.decode(), object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, f"its header is not JSON ({error})") from error
+    if not isinstance(header, dict):
+        raise _broken(path, "its header is not a JSON object")
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or any(not isinstance(value, str) for value in metadata.values()):
+        raise _broken(path, "its metadata does not map strings to strings")
+    body = size - 8 - length
+    entries = {name: _checked_entry(path, name, entry, body) for name, entry in header.items()}
+    _check_cover(path, entries, body)
+    bytes_of_file = np.memmap(path, np.uint8, "r", offset=8 + length) if body else np.empty(0, np.uint8)
+    arrays = {}
+    for name, (dtype, shape, begin, end) in entries.items():
+        part = bytes_of_file[begin:end]
+        raw_dtype = NUMPY.raw_dtype(dtypes.BY_NAME[dtype])
+        if (8 + length + begin) % raw_dtype.itemsize:  # files of others need not align their arrays
+            part = part.copy()
+        arrays[name] = np.asarray(part).view(raw_dtype).reshape(shape)
+    return arrays, metadata
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name appears twice")
+    return found
+
+
+def _checked_entry(path: Any, name: str, entry: Any, body: int) -> tuple[str, tuple[int, ...], int, int]:
+    """A tensor's dtype, shape and place, after making sure that they fit together and into the file."""
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise _broken(path, f"the entry of {name!r} should have dtype, shape and data_offsets")
+    code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    dtype = _DTYPES.get(code) if isinstance(code, str) else None
+    if dtype is None:
+        raise _broken(path, f"{name!r} has the unknown dtype {code!r:.40}")
+    if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
+        raise _broken(path, f"the shape or the offsets of {name!r} are not lists of counts")
+    begin, end = offsets
+    expected = math.prod(shape) * dtypes.BY_NAME[dtype].itemsize
+    if not begin <= end <= body or end - begin != expected:
+        raise _broken(path, f"{name!r} should take {expected} bytes; it claims {begin} to {end} of {body}")
+    return dtype, tuple(shape), begin, end
+
+
+def _are_counts(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < 1 << 62 for value in values)
+
+
+def _check_cover(path: Any, entries: dict[str, Any], body: int) -> None:
+    """The format's rule: the tensors fill the file, without holes and without sharing bytes."""
+    position = 0
+    for name, (_, _, begin, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
+        if begin != position:
+            raise _broken(path, f"{name!r} starts at byte {begin} where {position} was expected")
+        position = end
+    if position != body:
+        raise _broken(path, f"its tensors take {position} bytes, the file has {body} for them. It may be cut off")
+
+
+def _broken(path: Any, reason: str) -> FileFormatError:
+    return FileFormatError(f"{os.fspath(path)}: not a sound safetensors file: {reason}.")

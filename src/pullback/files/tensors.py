@@ -1,0 +1,48 @@
+"""`save` and `load`: tensors by name, in a file that every library can read."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping
+
+import numpy as np
+
+from .. import backends
+from ..errors import DtypeError
+from ..tensor.core import Tensor
+from .safetensors import read_arrays, write_arrays
+
+
+def save(
+    tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write tensors or arrays of any library, by name, to a safetensors file; whole or not at all.
+
+    >>> import pullback as pb, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> pb.save({"weight": pb.eye(2)}, path)
+    >>> pb.load(path)
+    {'weight': tensor([[1., 0.],
+           [0., 1.]])}
+    """
+    if not isinstance(tensors, Mapping):
+        raise DtypeError(f"save: expected tensors by name, got {type(tensors).__name__}. Write `model.state_dict()`.")
+    write_arrays(path, {name: as_numpy(name, value) for name, value in tensors.items()}, metadata)
+
+
+def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, by name. On the "numpy" device they are read from the disk when used."""
+    from ..functions.creation import asarray
+
+    arrays, _ = read_arrays(path)
+    return {name: asarray(array, device=device or "numpy") for name, array in arrays.items()}
+
+
+def as_numpy(name: str, value: Any) -> Any:
+    """A tensor or an array of any library as a NumPy array, sharing memory where that can be."""
+    if isinstance(value, Tensor):
+        return np.asarray(value._backend.to_numpy(value._data))
+    backend: Any = backends.of(value)
+    if backend is None:
+        raise DtypeError(f"{name}: expected a tensor or an array, got {type(value).__name__}.")
+    return np.asarray(backend.to_numpy(value))

@@ -1,0 +1,1 @@
+"""A multilayer perceptron that allocates nothing per step."""

@@ -1,0 +1,1 @@
+"""Modules: layers with parameters, named and shaped as PyTorch's."""

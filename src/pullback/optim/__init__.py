@@ -1,0 +1,1 @@
+"""Optimizers, schedules of the learning rate, and what belongs around them."""

@@ -1,0 +1,1 @@
+"""The explicit recorder: operations by slot number, or a stretch of tensor code."""

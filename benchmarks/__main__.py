@@ -6,10 +6,12 @@ import argparse
 import json
 import sys
 
-from . import chain, deep, eager_mlp, import_time, memory, peers, report
+from . import chain, checkpointing, deep, eager_mlp, import_time, memory, mlp, optimizers, peers, report
 from .measure import QUICK, THOROUGH
 
-BENCHMARKS = {module.NAME: module for module in (chain, eager_mlp, memory, deep, import_time)}
+BENCHMARKS = {
+    module.NAME: module for module in (chain, eager_mlp, mlp, optimizers, memory, checkpointing, deep, import_time)
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
                 print(json.dumps(measurement.as_dict()), flush=True)
         else:
             print(f"\n== {name}: {benchmark.__doc__.splitlines()[0]}\n", flush=True)
-            print(report.table(benchmark.run(effort)))
+            print(report.table(benchmark.run(effort), getattr(benchmark, "BASELINE", None)))
             for note in benchmark.NOTES:
                 print(f"({note})")
 

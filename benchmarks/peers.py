@@ -20,7 +20,8 @@ MODULES = {
 
 
 def is_installed(system: str) -> bool:
-    return find_spec(MODULES[system]) is not None
+    """Whether a system can be run; one that is no library of its own (a strategy of Pullback's) always can."""
+    return system not in MODULES or find_spec(MODULES[system]) is not None
 
 
 def installed(systems: Iterable[str]) -> list[str]:

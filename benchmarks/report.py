@@ -8,18 +8,24 @@ from itertools import groupby
 from .measure import Measurement
 
 
-def table(measurements: Iterable[Measurement]) -> str:
-    """A block per workload and metric: a line per system, best first, and what Pullback takes compared with it."""
+def table(measurements: Iterable[Measurement], baseline: str | None = None) -> str:
+    """A block per workload and metric: a line per system, best first, and what Pullback takes compared with it.
+
+    With a `baseline`, each system is compared with that one instead.
+    """
     rows: list[tuple[str, str, str]] = []
     blocks: dict[tuple[str, str], list[Measurement]] = {}
     for m in measurements:
         blocks.setdefault((m.workload, m.metric), []).append(m)
     for (workload, metric), block in blocks.items():
-        own = next((m.value for m in block if m.system == "pullback"), None)
-        rows.append((workload, metric, "pullback /"))
+        reference = baseline or "pullback"
+        own = next((m.value for m in block if m.system == reference), None)
+        rows.append((workload, metric, f"/ {baseline}" if baseline else "pullback /"))
         for m in sorted(block, key=lambda m: m.value):
-            comparable = own is not None and m.system != "pullback" and m.unit != "ratio" and m.value > 0
-            rows.append(("  " + m.system, readable(m.value, m.unit), f"{own / m.value:.2f}" if comparable else ""))
+            ratio = ""
+            if own is not None and m.system != reference and m.unit != "ratio" and m.value > 0:
+                ratio = f"{m.value / own if baseline else own / m.value:.2f}"
+            rows.append(("  " + m.system, readable(m.value, m.unit), ratio))
     return _aligned(rows)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
+
+import pytest
 
 for variable, value in {
     "OMP_NUM_THREADS": "1",  # the inputs are tiny and the tests run in parallel
@@ -13,3 +16,36 @@ for variable, value in {
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 }.items():
     os.environ.setdefault(variable, value)
+
+STRATEGIES = ("balanced", "budget", "region")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--checkpointing", choices=STRATEGIES, help="run every test under a checkpointing strategy")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--checkpointing") is not None:
+        left_out = [item for item in items if item.get_closest_marker("plain_graph")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def _under_a_strategy(request: pytest.FixtureRequest):
+    """Run the test under the strategy that was asked for, if any."""
+    with _recording_under(request.config.getoption("--checkpointing")):
+        yield
+
+
+def _recording_under(name: str | None):
+    if name is None:
+        return nullcontext()
+    import pullback as pb
+    from pullback import modes
+    from pullback.autodiff.checkpointing.strategies import Region
+
+    if name == "region":
+        return modes.changed(checkpointing=Region(None))  # as if the whole test were one call of `pb.checkpoint`
+    # With nothing to spend, everything that can be computed again is.
+    return pb.checkpointing(pb.BalancedCheckpointing() if name == "balanced" else pb.BudgetCheckpointing(0))

@@ -18,6 +18,7 @@ class Mode(NamedTuple):
     check_every_operation: bool = False
     autocast: Any = None  # autodiff.autocast.Policy
     checkpointing: Any = None  # one of the strategies in autodiff.checkpointing
+    tapes: tuple[Any, ...] = ()  # tape.GradientTape objects that list what is recorded
 
 
 DEFAULT = Mode()

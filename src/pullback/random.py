@@ -11,11 +11,13 @@ import os
 from _thread import allocate_lock as Lock  # `threading` would take half a millisecond to import
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from time import perf_counter
 from typing import Any, Callable, Iterator, TypedDict
 
 import numpy as np
 
-from . import backends, dtypes
+from . import backends, dtypes, modes
 from .backends.numpy.random import (
     high_part,
     joined,
@@ -45,6 +47,32 @@ class State(TypedDict):
 
     key: int
     offset: int
+
+
+def _drawn_again(method: Any) -> Any:
+    """Let a checkpointing strategy draw the method's numbers again instead of keeping them."""
+
+    @wraps(method)
+    def draw(self: Generator, *args: Any, **named: Any) -> Tensor:
+        mode = modes.current()
+        strategy = None if mode is None or not mode.recording else mode.checkpointing
+        if strategy is None or any(isinstance(x, (Tensor, np.ndarray)) for x in (*args, *named.values())):
+            return method(self, *args, **named)
+        from .autodiff.checkpointing.drawing import drawn
+
+        while True:
+            state = self.state
+            ahead = _restored(state)  # draws what `self` would, and says how far that goes
+            started = perf_counter()
+            tensor = method(ahead, *args, **named)
+            seconds = perf_counter() - started
+            with self._lock:
+                if (self._key, self._offset) == (state["key"], state["offset"]):  # no other thread was faster
+                    self._offset = ahead._offset
+                    break
+        return drawn(strategy, method.__name__, tensor, seconds, lambda: method(_restored(state), *args, **named))
+
+    return draw
 
 
 class Generator:
@@ -115,6 +143,7 @@ class Generator:
 
     # -- distributions -----------------------------------------------------------------------------
 
+    @_drawn_again
     def uniform(
         self, shape: Shape = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = None, device: str | None = None
     ) -> Tensor:
@@ -141,6 +170,7 @@ class Generator:
             values = np.minimum(values, np.nextafter(end, np.asarray(low, values.dtype)) if end >= high else end)
         return _tensor(values, chosen, device)
 
+    @_drawn_again
     def normal(
         self, shape: Shape = (), mean: float = 0.0, std: float = 1.0, *, dtype: Any = None, device: str | None = None
     ) -> Tensor:
@@ -163,6 +193,7 @@ class Generator:
             values = mean + std * values
         return _tensor(values, chosen, device)
 
+    @_drawn_again
     def exponential(
         self, shape: Shape = (), scale: float = 1.0, *, dtype: Any = None, device: str | None = None
     ) -> Tensor:
@@ -178,6 +209,7 @@ class Generator:
             raise ValueError(f"exponential: scale={scale} must not be negative.")
         return _tensor(self._made(shape, 2, minus_log) * scale, chosen, device)
 
+    @_drawn_again
     def bernoulli(self, p: Any = 0.5, shape: Shape | None = None, *, device: str | None = None) -> Tensor:
         """True with probability `p`, a number or an array of numbers (then `shape` is its shape unless given).
 
@@ -199,6 +231,7 @@ class Generator:
         unit = self._made(shape, 1, lambda words: words[0] * 2.0**-32)
         return _tensor(unit < chances, dtypes.bool_, device)
 
+    @_drawn_again
     def integers(
         self, low: int, high: int | None = None, shape: Shape = (), *, dtype: Any = None, device: str | None = None
     ) -> Tensor:

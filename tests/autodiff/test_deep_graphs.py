@@ -77,6 +77,7 @@ def test_a_deep_chain_leaves_no_garbage() -> None:
         gc.enable()
 
 
+@pytest.mark.plain_graph
 @pytest.mark.parametrize("depth", [1_000, 10_000])
 def test_the_work_grows_linearly(depth: int) -> None:
     """Counted, not timed: each rule is called once, and no list is gone through twice for a node."""

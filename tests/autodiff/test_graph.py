@@ -82,6 +82,7 @@ def test_diamond() -> None:
     np.testing.assert_allclose(numbers(pb.backward(out)[x]), [99.0, 360.0])
 
 
+@pytest.mark.plain_graph
 def test_diamonds_in_a_row_are_walked_in_linear_time(visits) -> None:
     x = variable(1.0)
     y = x
@@ -206,6 +207,7 @@ def test_nothing_is_changed_when_a_part_of_the_graph_was_consumed() -> None:
     assert numbers(w.grad).tolist() == [6.0, 8.0]
 
 
+@pytest.mark.plain_graph
 def test_saved_values_are_released_as_the_walk_passes() -> None:
     x = variable(np.ones((4, 4)))
     y = pb.exp(x)
@@ -217,6 +219,7 @@ def test_saved_values_are_released_as_the_walk_passes() -> None:
     assert saved() is None
 
 
+@pytest.mark.plain_graph
 def test_saved_values_stay_with_retain_graph() -> None:
     x = variable(np.ones((4, 4)))
     y = pb.exp(x)
@@ -244,6 +247,7 @@ def test_wrt_an_intermediate() -> None:
     assert numbers(both[x]).tolist() == [4.0, 32.0]
 
 
+@pytest.mark.plain_graph
 def test_wrt_walks_only_where_it_must(visits) -> None:
     x, w = variable(2.0), variable(3.0)
     side = w
@@ -296,6 +300,7 @@ def test_several_outputs_with_absent_cotangents() -> None:
     assert numbers(grads[x]).tolist() == [0.0, 5.0, 0.0]
 
 
+@pytest.mark.plain_graph
 def test_frozen_layers_are_not_walked(visits) -> None:
     frozen = pb.tensor(2.0, dtype=pb.float64)
     y = frozen

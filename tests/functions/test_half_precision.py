@@ -75,3 +75,13 @@ def test_a_norm_does_not_overflow_on_the_way(dtype: DType) -> None:
 def test_decompositions_refuse_half_precision(name: str, dtype: DType) -> None:
     with pytest.raises(pb.DtypeError, match=dtype.name):
         getattr(pb.linalg, name)(pb.eye(2, dtype=dtype))
+
+
+@halves
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+def test_python_numbers_keep_half_precision(device: str, dtype: DType) -> None:
+    x = pb.asarray([1.0, 2.0], dtype=dtype, device=device)
+    for result in (x + 1.0, 2.0 * x, x / 2, 1 - x, x > 0.5, pb.where(x > 1.0, x, 0.5), pb.maximum(x, 1.5)):
+        assert result.dtype == (dtype if result.dtype.kind == "float" else pb.bool)
+    x += 0.5
+    assert x.to_device("numpy").astype(pb.float32).tolist() == [1.5, 2.5]

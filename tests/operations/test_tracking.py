@@ -94,6 +94,7 @@ FROZEN = [
 ]
 
 
+@pytest.mark.plain_graph
 @pytest.mark.parametrize(("name", "function", "shapes", "tracked", "expected"), FROZEN)
 def test_only_what_a_rule_names_is_kept(name, function, shapes, tracked, expected) -> None:
     assert kept(function, matrices(*shapes), tracked) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 from .. import backends, modes
@@ -50,6 +51,10 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     if scalars:
         raws = [backend.scalar_for(raw, array) if type(raw) in PYTHON_SCALARS else raw for raw in raws]
     kernel = operation.kernel_for(backend)
+    strategy = None
+    if mode is not None and mode.recording and type(operation) is Operation:  # a user's function never runs again
+        strategy = mode.checkpointing
+    started = 0.0 if strategy is None else perf_counter()
     try:
         result = kernel(raws, *static) if operation.variadic else kernel(*raws, *static)
     except Exception as error:
@@ -66,6 +71,11 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
 
             check_outputs(operation, raws, outputs)
         tracked = tracked and mode.recording
+        if tracked and mode.tapes:
+            list_on_tapes(mode, operation, raws, outputs)
+    if strategy is not None:
+        seconds = perf_counter() - started
+        return strategy.record(backend, operation, inputs, raws, nodes, static, outputs, residuals, seconds)
     if tracked:
         node = record(backend, operation, raws, nodes, static, outputs, residuals)
         if node is not None:
@@ -99,6 +109,11 @@ def record(
     saved = recipe.gather(tuple(raws) if operation.variadic else raws, static, outputs, residuals)
     parents = tuple([node for node in nodes if node is not None])
     return new_node(recipe, parents, saved, restoration(operation, raws, nodes, outputs[0]))
+
+
+def list_on_tapes(mode: modes.Mode, operation: Operation, raws: Any, outputs: tuple[Any, ...]) -> None:
+    for tape in mode.tapes:
+        tape.note(operation, raws, outputs)
 
 
 def made_by(node: Node, backend: Any, operation: Operation, outputs: tuple[Any, ...]) -> Any:

@@ -25,6 +25,8 @@ class Autodiff(Backend):
     upper level at once, and what it was made from stays known to the lower one: gradients of the upper level are
     tensors of the lower one, ready to be differentiated there.
 
+    With a `checkpointing` strategy, operations on tensors of this level are recorded under it, wherever they run.
+
     Every operation of Pullback is an attribute: `Autodiff("numpy").multiply(x, y)`.
 
     >>> import numpy as np, pullback as pb
@@ -53,11 +55,15 @@ class Autodiff(Backend):
             self.inner_backend, self.device = backends.for_device(inner)
         else:
             raise DtypeError(f"Autodiff: expected a device name, a backend or an Autodiff, got {type(inner).__name__}.")
-        if checkpointing is not None:
-            raise DtypeError(
-                f"Autodiff: no checkpointing strategy is known here, got {type(checkpointing).__name__}; use None."
-            )
         self.checkpointing = checkpointing
+        self._tensor_class: type[Tensor] | None = None
+        if checkpointing is not None:
+            from .checkpointing.strategies import checked
+            from .checkpointing.tensors import tensors_under
+
+            strategy = checked(checkpointing, "Autodiff")
+            if strategy is not None:
+                self._tensor_class = tensors_under(strategy)
         self.name = f"autodiff({self.inner_backend.name})"
         self._variables: weakref.WeakSet[Node] = weakref.WeakSet()  # what came up from an inner Autodiff
         self._cuts: weakref.WeakSet[Node] = weakref.WeakSet()  # what went down to it
@@ -131,13 +137,21 @@ class Autodiff(Backend):
                 return array
             above = alias(array)
             self._variables.add(above._node)  # type: ignore[arg-type]
-            return above
+            return self._own(above)
         backend = backends.of(array)
         if backend is not self.inner_backend and (backend is None or backend.tensor_class is None):
             raise DeviceError(
                 f"from_inner: expected an array of {self.inner_backend.name}, got {type(array).__name__}."
             )
-        return asarray(array)
+        return self._own(asarray(array))
+
+    def _own(self, tensor: Tensor) -> Tensor:
+        """`tensor` as one of this level, which takes its checkpointing strategy with it."""
+        if self._tensor_class is None:
+            return tensor
+        from .checkpointing.tensors import labelled
+
+        return labelled(tensor, self._tensor_class)
 
     def _check(self, tensor: Any) -> None:
         if not isinstance(tensor, Tensor):
@@ -150,7 +164,7 @@ class Autodiff(Backend):
         from ..functions.creation import tensor
 
         if not self._is_nested:
-            return tensor(data, dtype, self.device, requires_grad)
+            return self._own(tensor(data, dtype, self.device, requires_grad))
         made = tensor(data, dtype, self.device)
         if not requires_grad:
             return made
@@ -178,7 +192,8 @@ class Autodiff(Backend):
         @wraps(function)
         def created(*args: Any, **named: Any) -> Any:
             with backends.device(self.device):
-                return function(*args, **named)
+                made = function(*args, **named)
+            return self._own(made) if isinstance(made, Tensor) else made
 
         return created
 

@@ -13,7 +13,7 @@ from ..errors import GraphConsumedError
 from ..tensor.core import Tensor, make
 from . import guard
 from .apply import new_node, select
-from .graph import Node
+from .graph import Node, saved_values
 from .hooks import hooks, hooks_of
 from .operation import Operation, Recipe
 from .tables import TENSORS, tensor_table
@@ -37,8 +37,10 @@ def walk(
     releases them a window later, so that it can tell where a NaN or an infinity in its result came from.
     With `stop` nothing passes through the nodes in `wrt`.
     """
-    if create_graph and not modes.is_recording():
-        with modes.changed(recording=True):
+    mode = modes.current()
+    if mode is not None and (mode.autocast is not None or (create_graph and not mode.recording)):
+        # Cotangents have the precision of what they are cotangents of: rules are not cast again.
+        with modes.changed(recording=mode.recording or create_graph, autocast=None):
             return walk(seeds, wrt, retain_graph, create_graph, guarded, stop)
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
@@ -275,7 +277,7 @@ def _as_tensors(node: Node) -> list[Any]:
     parents = iter(node.inputs)
     inputs = [next(parents) if tracked else None for tracked in recipe.mask]
     values: list[Any] = []
-    for value, (kind, index) in zip(node.saved, recipe.sources):
+    for value, (kind, index) in zip(saved_values(node), recipe.sources):
         if kind == "input":
             if operation.variadic:
                 value = tuple(_tensor(v, parent) for v, parent in zip(value, inputs))

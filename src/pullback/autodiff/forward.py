@@ -75,6 +75,10 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
     from .. import modes
     from .apply import apply as run
 
+    mode = modes.current()
+    if mode is not None and mode.autocast is not None:  # the inputs were cast already; tangents follow them
+        with modes.changed(autocast=None):
+            return apply(operation, inputs, static)
     if not modes.is_recording():  # nothing computed under `no_grad` has a derivative, in this mode as in the other
         return run(operation, tuple(x.detach() if isinstance(x, Dual) else x for x in inputs), static)
     level = max(x.level for x in inputs if isinstance(x, Dual))

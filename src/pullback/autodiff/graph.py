@@ -64,6 +64,12 @@ class Leaf(Node):
         self.clones: list[Any] = []  # weak references to the clones
 
 
+def saved_values(node: Node) -> Any:
+    """What a node saved, in the order of its recipe's names; computed again where it was dropped. None if released."""
+    unpack = node.recipe.unpack
+    return node.saved if unpack is None or node.saved is None else unpack(node.saved)
+
+
 _LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<pullback>")  # the latter: templates in `fast`
 
 

@@ -24,6 +24,7 @@ WINDOW_BYTES = 32 * 2**20
 _ndarray = np.ndarray
 _MODES = ("raise", "warn", "trace", "off")
 _guard_mode: ContextVar[str] = ContextVar("pullback_guard", default="raise")
+unguarded: set[Any] = set()  # recipes of results that may overflow (scaled losses): looked at only if asked for
 
 
 class guard:
@@ -126,7 +127,7 @@ def is_finite(raw: Any) -> bool:
 
 def check_root(loss: Any, node: Node) -> bool:
     """Look at the value that a walk starts from; whether the walk is to be guarded."""
-    if _guard_mode.get() == "off":
+    if _guard_mode.get() == "off" or (node.recipe in unguarded and not is_asked_for()):
         return False
     raw = loss._data
     if type(raw) is _ndarray and raw.size == 1:

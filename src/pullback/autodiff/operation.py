@@ -201,6 +201,7 @@ class Recipe:
         "keeps_like_cotangent",
         "keeps_arrays",
         "bytes_kept",
+        "unpack",
     )
 
     def __init__(self, operation: Operation, rules: dict[str, Rule], mask: tuple[bool, ...]) -> None:
@@ -230,6 +231,9 @@ class Recipe:
         """What the walk asks of every node, at hand."""
         self.masking = self.operation.masking
         self.accumulate: Rule | None = None
+        self.unpack: Callable[[tuple[Any, ...]], list[Any]] | None = (
+            None  # of a node's saved values, if they are packed
+        )
         self.keeps_arrays = any(kind in ("input", "output", "residual") for kind, _ in self.sources)
         self.singular = self.operation.singular and self.keeps_arrays  # without arrays its factor is a number
         self.keeps_like_cotangent = (  # arrays no larger than that

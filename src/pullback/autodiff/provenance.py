@@ -8,7 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .. import backends
-from .graph import Node, line_of
+from .graph import Node, line_of, saved_values
 
 UNKNOWN = object()
 
@@ -79,7 +79,7 @@ def describe_backward(node: Node, gradient: Any, what: str | None) -> str:
     kind = "not finite" if gradient is None or isinstance(gradient, tuple) else kind_of_bad(gradient)
     saved = [
         (name, value)
-        for name, value, (source, _) in zip(node.recipe.names, node.saved or (), node.recipe.sources)
+        for name, value, (source, _) in zip(node.recipe.names, saved_values(node) or (), node.recipe.sources)
         if source in ("input", "output")
     ]
     ranges = _ranges(saved)
@@ -139,7 +139,7 @@ def _known_values(nodes: list[Node]) -> dict[Node, Any]:
             continue
         parents = _tracked_inputs(node)
         operation = node.recipe.operation
-        for value, (kind, index) in zip(node.saved, node.recipe.sources):
+        for value, (kind, index) in zip(saved_values(node), node.recipe.sources):
             if kind == "output" and len(operation.outputs) == 1 and not operation.many_outputs:
                 values[node] = value
             elif kind == "input":
@@ -154,7 +154,7 @@ def _computed_again(node: Node, values: dict[Node, Any]) -> Any:
     operation = node.recipe.operation
     if node.saved is None or operation.many_outputs or len(operation.outputs) > 1:
         return UNKNOWN
-    saved = dict(zip(node.recipe.names, node.saved))
+    saved = dict(zip(node.recipe.names, saved_values(node)))
     inputs = []
     for i, parent in enumerate(_tracked_inputs(node)):
         if parent is not None and parent in values:
@@ -186,7 +186,7 @@ def _describe_forward(node: Node, values: dict[Node, Any], unknown: list[Node]) 
         first = min(unknown, key=lambda n: n.seq)
         earlier = first.recipe.operation.name
         return f"{bad} was made between {place(first)} (`{earlier}`) and {place(node)} (`{operation.name}`)."
-    saved = dict(zip(node.recipe.names, node.saved or ()))
+    saved = dict(zip(node.recipe.names, saved_values(node) or ()))
     names = operation.inputs if not operation.variadic else operation.inputs * len(parents)
     inputs = [
         (name, values[parent] if parent is not None and parent in values else saved.get(name))

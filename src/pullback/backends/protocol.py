@@ -103,6 +103,14 @@ class Backend:
         """Whether `raw` lies in memory in the order of its indices, without gaps."""
         return True
 
+    def buffer_of(self, raw: Any) -> tuple[int, int]:
+        """The memory that `raw` keeps alive: a number that views of the same memory share, and its bytes."""
+        return id(raw), self.bytes_of(raw)
+
+    def bytes_of(self, raw: Any) -> int:
+        """The bytes of an array's elements."""
+        return raw.size * self.dtype_of(raw).itemsize
+
     def read_only(self, raw: Any) -> Any:
         """A view that cannot be written, where the library has such views."""
         return raw

@@ -218,6 +218,9 @@ class _Conversion:
             parts = [
                 dtypes.numpy_dtype(backend.dtype_of(x)) if isinstance(x, arrays) else x for x in inputs if x is not None
             ]
+            if any(backend.dtype_of(x) is dtypes.bfloat16 for x in found):
+                # no dtype of NumPy's own: next to it Python's floats count as float64 there
+                parts = [part for part in parts if type(part) is not float]
             return backend.raw_dtype(dtypes.from_numpy(np.result_type(*parts)))
 
         def where(condition: Any, x: Any, y: Any) -> Any:

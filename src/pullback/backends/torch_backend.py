@@ -136,6 +136,13 @@ class TorchBackend(StandardBackend):
     def is_contiguous(self, raw: Any) -> bool:
         return raw.is_contiguous()
 
+    def bytes_of(self, raw: Any) -> int:
+        return raw.nbytes
+
+    def buffer_of(self, raw: Any) -> tuple[int, int]:
+        storage = raw.untyped_storage()
+        return storage.data_ptr() or id(raw), storage.nbytes()
+
 
 def _steps_back(index: Any) -> bool:
     parts = index if isinstance(index, tuple) else (index,)

@@ -141,6 +141,19 @@ def _convolution(
     name: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Tensor:
     x, weight, bias, single = _operands(name, axes, x, weight, bias)
+    _check_bias(name, bias, weight.shape[0])
+    static = geometry(name, axes, x, weight, stride, padding, dilation, groups)
+    if bias is None:
+        out = apply(OPERATIONS["convolution"], (x, weight), static)
+    else:
+        out = apply(OPERATIONS["biased_convolution"], (x, weight, bias), static)
+    return without_samples(out) if single else out
+
+
+def geometry(
+    name: str, axes: int, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> tuple[Any, ...]:
+    """The static arguments of a convolution, one per spatial axis, after checking them against the two shapes."""
     stride = per_axis(name, "stride", stride, axes, least=1)
     dilation = per_axis(name, "dilation", dilation, axes, least=1)
     kernel = weight.shape[2:]
@@ -161,7 +174,6 @@ def _convolution(
             f"{name}: x has {x.shape[1]} channels (shape {x.shape}), but weight of shape {weight.shape} with "
             f"groups={groups} takes {weight.shape[1] * groups}."
         )
-    _check_bias(name, bias, weight.shape[0])
     for n, r, (low, high) in zip(x.shape[2:], reach, pairs):
         if n + low + high <= r:
             raise ShapeError(
@@ -169,12 +181,7 @@ def _convolution(
                 f"{tuple(r + 1 for r in reach)}, x {x.shape[2:]} with padding {pairs} is "
                 f"{tuple(n + low + high for n, (low, high) in zip(x.shape[2:], pairs))}."
             )
-    static = (stride, pairs, dilation, groups)
-    if bias is None:
-        out = apply(OPERATIONS["convolution"], (x, weight), static)
-    else:
-        out = apply(OPERATIONS["biased_convolution"], (x, weight, bias), static)
-    return without_samples(out) if single else out
+    return stride, pairs, dilation, groups
 
 
 def _transposed(

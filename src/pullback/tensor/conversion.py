@@ -139,6 +139,7 @@ def dlpack(
             return backend.copy(backend.exported(self._data)).__dlpack__(stream=stream)
         if backend.writable and not backend.is_exclusive(self, "_data"):
             self._data = backend.copy(self._data)  # what the consumer writes shows in this tensor, and in no other
+        self._origin = None
         return backend.exported(self._data).__dlpack__(stream=stream)
     raw = backend.exported(self._data)
     if copy:

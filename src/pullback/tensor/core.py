@@ -23,11 +23,12 @@ class Tensor(_Attached):
     else still needs the old values, so no tensor ever changes through another one.
     """
 
-    __slots__ = ("_data", "_node", "_cell", "__weakref__")
+    __slots__ = ("_data", "_node", "_cell", "_origin", "__weakref__")
 
     _data: Any  # a backend's raw array; its reference count tells whether anybody else holds it
     _node: Node | None  # what made it; a Leaf for a variable; None if it needs no gradient
     _cell: GradCell  # only where a gradient was put on a tensor that is no variable
+    _origin: Any  # only under a checkpointing strategy: the step that made it; None after a write
 
     __array_priority__ = 1000.0
     __hash__ = object.__hash__
@@ -104,6 +105,7 @@ class Tensor(_Attached):
                     f"Convert it first, for example with `.astype(pb.float32)`."
                 )
             self._node = Leaf(self.shape, self._data.dtype, self.grad_cell)
+            self._origin = None
         elif not flag and node is not None:
             self._cell = node.cell
             self._node = None

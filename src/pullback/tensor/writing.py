@@ -12,7 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .. import backends, modes
-from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, record, without_list
+from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, list_on_tapes, record, without_list
 from ..autodiff.forward import Dual
 from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.operation import OPERATIONS, Operation
@@ -62,6 +62,7 @@ def adopt(tensor: Tensor, result: Tensor) -> None:
     if not isinstance(tensor._node, Leaf) or result._node is not None:
         tensor._node = result._node
     tensor._data = result._data
+    tensor._origin = getattr(result, "_origin", None)
 
 
 def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
@@ -74,6 +75,7 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
             # the short way for what an optimizer does: variables and their gradients, written in place
             if type(self._data) is _ndarray and type(other._data) is _ndarray and _is_exclusive(self, "_data"):
                 if _compute_into(self._data, other._data):
+                    self._origin = None
                     return self
         mode = modes.current()
         recording = mode is None or mode.recording
@@ -92,14 +94,22 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
             if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
                 nodes = (self._node, other._node if type(other) is Tensor else None)
                 tracked = recording and nodes != (None, None)
-                if not (tracked and _keeps_old_values(self._data, b, nodes)) and _compute_into(self._data, b):
+                needed = tracked and (_is_replayed(mode) or _keeps_old_values(self._data, b, nodes))
+                if not needed and _compute_into(self._data, b):
                     if tracked:
                         self._node = record(backends.NUMPY, operation, (self._data, b), nodes, (), (self._data,))
+                        if mode is not None and mode.tapes:
+                            list_on_tapes(mode, operation, (self._data, b), (self._data,))
                     elif not isinstance(self._node, Leaf):
                         self._node = None
+                    self._origin = None
                     separate(self)
                     return self
-        result = apply(operation, (self, other))
+        if mode is not None and mode.autocast is not None:  # a tensor that is written keeps its dtype
+            with modes.changed(autocast=None):
+                result = apply(operation, (self, other))
+        else:
+            result = apply(operation, (self, other))
         _check_fits(operation, self, result)
         adopt(self, result)
         separate(self)
@@ -130,6 +140,11 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
     return method
 
 
+def _is_replayed(mode: modes.Mode | None) -> bool:
+    """Whether a checkpointing strategy wants to know of operations, which then run on arrays that stay as they are."""
+    return mode is not None and mode.checkpointing is not None
+
+
 def _nothing_to_record(x: Tensor, y: Tensor) -> bool:
     """Whether writing to `x` needs no look at the graph: neither is tracked, or `x` is a variable under `no_grad`."""
     node = x._node
@@ -154,8 +169,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`x[index] = value`: recorded if a gradient flows through either; copies only if somebody else holds `x`."""
     from ..functions.indexing import canonical_index
 
-    mode = modes.current() or modes.DEFAULT
-    recording = mode.recording
+    mode = modes.current()
+    recording = mode is None or mode.recording
     refuse_write(self, recording)
     operation = OPERATIONS["setitem"]
     index = canonical_index(self, index)
@@ -163,8 +178,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     tracked = recording and (self._node is not None or getattr(value, "_node", None) is not None)
     raw_value = value._data if type(value) is Tensor else value
     writable = type(raw_value) is _ndarray or type(raw_value) in PYTHON_SCALARS
-    if mode.check_every_operation:  # `apply` looks at the result
-        writable = False
+    if (tracked and _is_replayed(mode)) or (mode is not None and mode.check_every_operation):
+        writable = False  # `apply` looks at the result, or keeps what it takes to make it again
     if type(self) is Tensor and type(self._data) is _ndarray and writable and _is_exclusive(self, "_data"):
         try:
             self._data[index] = raw_value
@@ -174,8 +189,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             nodes = (self._node, value._node if type(value) is Tensor else None)
             raws = (self._data, raw_value)
             self._node = record(backends.NUMPY, operation, raws, nodes, (index,), (self._data,))
+            if mode is not None and mode.tapes:
+                list_on_tapes(mode, operation, raws, (self._data,))
         elif not isinstance(self._node, Leaf):
             self._node = None
+        self._origin = None
     else:
         adopt(self, apply(operation, (self, value), (index,)))
     separate(self)
@@ -223,6 +241,7 @@ def data_mut(self: Tensor) -> Any:
         raise GradientError(f"data_mut: arrays on {self.device} cannot be written. Write `x[...] = ...`.")
     if not backend.is_exclusive(self, "_data"):
         self._data = backend.copy(self._data)
+    self._origin = None
     separate(self)
     return self._data
 

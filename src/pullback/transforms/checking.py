@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,43 @@ def gradcheck(
     >>> pb.gradcheck(lambda x, y: np.sin(x) * y, (np.ones(3), np.ones(3)), order=2)
     True
     """
+    for found in comparisons(f, args, order, modes, rtol=rtol, atol=atol, step=step):
+        if found.wrong.any():
+            raise GradientError(
+                f"gradcheck: {_MODES[found.mode]}, order {found.order}: the derivative of {found.worst_output} by "
+                f"{found.argument}{found.worst_index} is {found.derivatives[found.worst]:.10g}, central differences "
+                f"give {found.numeric[found.worst]:.10g}. {int(found.wrong.sum())} of {found.wrong.size} derivatives "
+                "by this argument differ."
+            )
+    return True
+
+
+class Comparison(NamedTuple):
+    """The derivatives of all outputs (rows) by one argument (columns), from a mode and from central differences."""
+
+    order: int
+    mode: str
+    argument: str
+    derivatives: Any
+    numeric: Any
+    wrong: Any
+    worst: tuple[int, int]  # where they differ most, measured by what is allowed there
+    worst_output: str
+    worst_index: str
+
+
+def comparisons(
+    f: Function,
+    args: Any,
+    order: int = 1,
+    modes: Iterable[str] = ("rev", "fwd"),
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-7,
+    step: float = _STEP,
+) -> Iterator[Comparison]:
+    """What `gradcheck` looks at, argument by argument and mode by mode, whether it is right or wrong."""
+    modes = tuple(modes)
     if not isinstance(args, (tuple, list)):
         raise ShapeError(
             f"gradcheck: args must be a tuple with an entry for every argument, got {type(args).__name__}."
@@ -57,10 +94,9 @@ def gradcheck(
     function = _of_leaves(f, arguments)
     values = [x.detach() for x in arguments.tensors]
     for number in range(1, order + 1):
-        _check(function, values, arguments, number, tuple(modes), rtol, atol, step)
+        yield from _compared(function, values, arguments, number, modes, rtol, atol, step)
         if number < order:
             function = _gradient(function, values)
-    return True
 
 
 def _of_leaves(f: Function, arguments: Arguments) -> Function:
@@ -89,7 +125,7 @@ def _gradient(function: Function, values: list[Tensor]) -> Function:
     return gradient
 
 
-def _check(
+def _compared(
     function: Function,
     values: list[Tensor],
     arguments: Arguments,
@@ -98,7 +134,7 @@ def _check(
     rtol: float,
     atol: float,
     step: float,
-) -> None:
+) -> Iterator[Comparison]:
     outputs = [_numbers(out) for out in function(*values)]
     for before, again in zip(outputs, function(*values)):
         if not np.array_equal(before, _numbers(again), equal_nan=True):
@@ -115,15 +151,14 @@ def _check(
             allowed = atol + rtol * np.maximum(np.abs(numeric), np.max(np.abs(numeric), initial=0.0) * 1e-3)
             difference = np.abs(column - numeric)
             wrong = ~(difference <= allowed) & ~(np.isnan(column) & np.isnan(numeric))
-            if wrong.any():
-                excess = np.where(wrong, np.nan_to_num(difference / allowed, nan=np.inf), -1.0)
-                row, place = (int(n) for n in np.unravel_index(int(np.argmax(excess)), wrong.shape))
-                raise GradientError(
-                    f"gradcheck: {_MODES[mode]}, order {order}: the derivative of {_named_output(outputs, row)} "
-                    f"by {arguments.name_of(i)}{_index(x, place)} is {column[row, place]:.10g}, central differences "
-                    f"give {numeric[row, place]:.10g}. {int(wrong.sum())} of {wrong.size} derivatives by this "
-                    "argument differ."
-                )
+            if not wrong.size:
+                yield Comparison(order, mode, arguments.name_of(i), column, numeric, wrong, (0, 0), "no output", "")
+                continue
+            excess = np.nan_to_num(difference / allowed, nan=np.inf)
+            excess = np.where(wrong, excess, -1.0) if wrong.any() else excess
+            row, place = (int(n) for n in np.unravel_index(int(np.argmax(excess)), wrong.shape))
+            output, index = _named_output(outputs, row), _index(x, place)
+            yield Comparison(order, mode, arguments.name_of(i), column, numeric, wrong, (row, place), output, index)
 
 
 # -- everything in real coordinates: complex numbers are two of them ----------------------------------

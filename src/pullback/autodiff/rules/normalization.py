@@ -38,7 +38,7 @@ def rules(xp: Any, op: Any) -> None:
 
         return xp.blockwise(piece, uncut(axis, weight_shape, bias_shape), g, x, mean, rstd)
 
-    op("layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, joint=layer_norm)
+    op("layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, cheap=True, joint=layer_norm)
 
     def rms_norm(
         g: Any,
@@ -62,7 +62,7 @@ def rules(xp: Any, op: Any) -> None:
 
         return xp.blockwise(piece, uncut(axis, weight_shape), g, x, rstd)
 
-    op("rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, joint=rms_norm)
+    op("rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, cheap=True, joint=rms_norm)
 
     def batch_norm(
         g: Any, x: Any, weight: Any, mean: Any, variance: Any, x_shape: Any, x_dtype: Any, weight_shape: Any,

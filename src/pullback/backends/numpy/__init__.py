@@ -110,6 +110,14 @@ class NumpyBackend(Backend):
     def is_contiguous(self, raw: Any) -> bool:
         return raw.flags.c_contiguous
 
+    def bytes_of(self, raw: Any) -> int:
+        return raw.nbytes
+
+    def buffer_of(self, raw: Any) -> tuple[int, int]:
+        while isinstance(raw.base, _ndarray):
+            raw = raw.base
+        return id(raw), raw.nbytes
+
     def read_only(self, raw: Any) -> Any:
         view = raw.view()
         view.flags.writeable = False

@@ -1,0 +1,168 @@
+"""Mixed precision: inside a block, each operation computes in the precision that suits it.
+
+Matrix products run in half precision, what loses digits or overflows there in float32. Tensors are converted by the
+recorded `astype`, so parameters stay float32 and so do their gradients.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, Callable
+from weakref import WeakKeyDictionary
+
+from .. import dtypes, modes
+from ..errors import DtypeError
+from ..tensor.core import Tensor, make
+from .apply import SCALAR_OR_ABSENT, record
+from .forward import Dual
+from .graph import Leaf
+from .operation import OPERATIONS, Operation
+from .tables import TENSORS
+
+# Every operation is in exactly one of these; one that is in none, made by `pb.custom_op`, gets what it was given.
+HALF = """
+    matmul linear tensordot einsum convolution biased_convolution convolution_input_gradient
+    convolution_weight_gradient attention
+"""
+FLOAT32 = """
+    square reciprocal pow exp expm1 log log1p log2 log10 logaddexp tan asin acos sinh cosh xlogy
+    sum mean var std prod cumulative_sum cumulative_prod recurrence ssm_scan vecdot vector_norm quantized_matmul
+    softmax log_softmax logsumexp softplus log_sigmoid layer_norm rms_norm batch_norm
+    cross_entropy soft_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss huber_loss
+    inv solve pinv matrix_rank det cofactor cofactor_product slogdet cholesky eigh eigvalsh eig eigvals svd svdvals qr
+    fft ifft rfft irfft erf erfc erfcx ndtr log_ndtr gammaln digamma polygamma i0 i1 i0e i1e
+"""
+WIDEST = """
+    add subtract multiply divide negative positive sqrt remainder floor_divide sin cos atan tanh asinh acosh atanh
+    hypot atan2 abs sign floor ceil round trunc copysign nextafter conj real imag maximum minimum clip where
+    multiply_add relu leaky_relu elu sigmoid silu gelu dropout embedding rotate_pairs rotary_embedding
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not
+    bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift bitwise_invert
+    isfinite isnan isinf signbit max min all any count_nonzero argmax argmin
+    shift tril triu reshape expand_dims squeeze matrix_transpose permute_dims broadcast_to flip roll repeat tile pad
+    concat stack unstack split getitem place index_add overwritten take take_transposed take_along_axis
+    take_along_axis_transposed put_along_axis diagonal place_diagonal cross
+    sort argsort top_indices nonzero searchsorted unique isin
+    resample max_pool max_pool_indices pool_gather pool_scatter
+"""
+AS_GIVEN = "astype setitem"  # they say themselves which dtype they make
+
+_CLASS_OF = {
+    name: kind for kind, names in (("half", HALF), ("float32", FLOAT32), ("widest", WIDEST)) for name in names.split()
+}
+_CAST = frozenset(("float16", "bfloat16", "float32"))
+_WIDE = frozenset(("float64", "complex64", "complex128"))
+
+
+class Policy:
+    """What `autocast` does to an operation's inputs."""
+
+    __slots__ = ("dtype", "halves")
+
+    def __init__(self, dtype: dtypes.DType, halves: WeakKeyDictionary[Leaf, tuple[Any, Any]]) -> None:
+        self.dtype = dtype
+        # By variable: its array, and that in half precision. Holding the array makes every write to the variable copy
+        # it first, so that an entry whose array is still the variable's has its values.
+        self.halves = halves
+
+    def cast(self, operation: Operation, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The inputs in the precision that the operation computes in."""
+        kind = _CLASS_OF.get(operation.name)
+        if kind is None:
+            return inputs
+        if operation.name == "attention":  # its mask may have any dtype, and a large number there must not overflow
+            return (*self._cast("half", inputs[:3]), inputs[3])
+        return self._cast(kind, inputs)
+
+    def _cast(self, kind: str, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        found: set[str] = set()
+        for x in inputs:
+            if type(x) is Tensor or isinstance(x, Dual):
+                found.add(x.dtype.name)
+            elif type(x) not in SCALAR_OR_ABSENT:
+                return inputs  # `apply` makes a tensor of an array, another operation of one on quantized weights
+        if kind == "half":
+            target = self.dtype
+            if not found.isdisjoint(_WIDE):  # who passes float64 wants its digits
+                return inputs
+        else:
+            target = dtypes.float32
+            if kind == "widest" and len(found & _CAST) < 2:
+                return inputs
+        if found.isdisjoint(_CAST - {target.name}):
+            return inputs
+        return tuple([self._converted(x, target) for x in inputs])
+
+    def _converted(self, x: Any, dtype: dtypes.DType) -> Any:
+        if not (type(x) is Tensor or isinstance(x, Dual)) or x.dtype is dtype or x.dtype.name not in _CAST:
+            return x
+        backend = x._backend
+        leaf = x._node
+        mode = modes.current() or modes.DEFAULT
+        seen = mode.checkpointing is not None or mode.tapes  # who wants to know of operations gets to know of this one
+        if type(leaf) is not Leaf or type(x) is not Tensor or dtype is not self.dtype or seen:
+            return TENSORS.astype(x, backend.raw_dtype(dtype))
+        entry = self.halves.get(leaf)
+        if entry is None or entry[0] is not x._data or backend.dtype_of(entry[1]) is not dtype:
+            safe = backend.is_exclusive(x, "_data") or not backend.writable  # nobody can write to it behind our back
+            result = TENSORS.astype(x, backend.raw_dtype(dtype))
+            if safe:
+                self.halves[leaf] = (x._data, result._data)
+            return result
+        # Each use has a node of its own: the gradients of several uses are added up in float32, and walking one
+        # loss does not release what another one needs.
+        if not mode.recording:
+            return make(entry[1], None)
+        static = (backend.raw_dtype(dtype),)
+        return make(entry[1], record(backend, OPERATIONS["astype"], (x._data,), (leaf,), static, (entry[1],)))
+
+
+class autocast:
+    """Compute in mixed precision inside: matrix products in `dtype`, sums and losses in float32.
+
+    A context manager and a decorator. The forward computation belongs inside, the optimizer's step outside; `backward`
+    may be called in either place and computes in the precisions that were chosen on the way there. Parameters stay
+    float32, and get float32 gradients. With "float16" scale the loss (`pb.optim.LossScaler`), or small gradients
+    become zero; "bfloat16" needs no scaling.
+
+    Linear layers, convolutions, attention and other products take `dtype`; powers, exponentials, logarithms,
+    reductions, softmax, norms, losses, decompositions and special functions float32; what is left the widest of
+    its inputs. An operation on float64 or complex numbers is left alone, and so are writing in place and
+    operations made by `pb.custom_op`. With `enabled=False` nothing is converted inside, also in an outer block.
+
+    >>> import pullback as pb
+    >>> weight = pb.ones((2, 3)).set_requires_grad(True)
+    >>> with pb.autocast("float16"):
+    ...     hidden = pb.linear(pb.ones((1, 3)), weight)
+    ...     loss = pb.mse_loss(hidden, pb.zeros((1, 2)))
+    >>> hidden.dtype, loss.dtype
+    (pullback.float16, pullback.float32)
+    >>> loss.backward()
+    >>> weight.grad.dtype
+    pullback.float32
+    """
+
+    def __init__(self, dtype: Any = "float16", enabled: bool = True) -> None:
+        self.dtype = dtypes.get(dtype)
+        self.enabled = enabled
+        if self.dtype not in (dtypes.float16, dtypes.bfloat16):
+            raise DtypeError(f"autocast: dtype must be float16 or bfloat16, got {self.dtype.name}.")
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> None:
+        policy = None
+        if self.enabled:
+            outer = (modes.current() or modes.DEFAULT).autocast
+            policy = Policy(self.dtype, WeakKeyDictionary() if outer is None else outer.halves)
+        self._tokens.append(modes.enter(autocast=policy))
+
+    def __exit__(self, *exc: object) -> None:
+        modes.leave(self._tokens.pop())
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(fn)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.dtype, self.enabled):
+                return fn(*args, **kwargs)
+
+        return wrapped

@@ -1,0 +1,50 @@
+"""Tensors that bring their strategy with them, for `Autodiff(backend, checkpointing=...)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import modes
+from ...tensor.core import Tensor, make
+from ..apply import apply
+from .strategies import Strategy
+
+
+def tensors_under(strategy: Strategy) -> type[Tensor]:
+    """A class of tensors: operations on them are recorded under `strategy`, and so are operations on what they give."""
+
+    class Checkpointed(Tensor):
+        """A tensor whose operations are recorded under its strategy."""
+
+        __slots__ = ()
+
+        def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:
+            with modes.changed(checkpointing=strategy):
+                result = apply(
+                    operation, tuple([_plain(x) if isinstance(x, Checkpointed) else x for x in inputs]), static
+                )
+            for tensor in result if isinstance(result, tuple) else (result,):
+                labelled(tensor, Checkpointed)
+            return result
+
+        def clone(self) -> Tensor:
+            return labelled(super().clone(), Checkpointed)
+
+        def detach(self) -> Tensor:
+            return labelled(super().detach(), Checkpointed)
+
+    return Checkpointed
+
+
+def labelled(tensor: Tensor, kind: type[Tensor] | None) -> Tensor:
+    """`tensor` as one of the class `kind`; duals stay what they are, as do all without a class."""
+    if kind is not None and type(tensor) is Tensor:
+        tensor.__class__ = kind
+    return tensor
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """The same value and variable as a tensor without a strategy of its own."""
+    plain = make(tensor._data, tensor._node)
+    plain._origin = getattr(tensor, "_origin", None)
+    return plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from contextlib import contextmanager, suppress
@@ -13,20 +14,25 @@ from typing import IO, Iterator
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file to write to, which becomes `path` when the block ends, and vanishes if it raises.
 
-    It is written beside `path`, brought to the disk, and renamed over it.
+    It is written beside `path`, brought to the disk, and renamed over it. A file that was there keeps its permissions,
+    and a link stays a link.
 
     >>> import pathlib, tempfile
+    >>> from pullback.files.atomic import atomic_write
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> with atomic_write(folder / "notes.txt") as file:
     ...     _ = file.write(b"all or nothing")
     >>> (folder / "notes.txt").read_text()
     'all or nothing'
     """
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "cannot write a file into a folder that does not exist", str(path))
+    prefix = f".{target.name[:32]}."  # names have a largest length
+    descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's are private; a file a user asked for is as any other
+            os.chmod(temporary, _permissions(target))  # mkstemp's are private
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -39,14 +45,23 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Bring a folder's list of names to the disk; a no-op where the system cannot open folders."""
+    """Bring a folder's list of names to the disk; a no-op where the system does not let us."""
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    with suppress(OSError):  # a folder we may write to but not list, or a file system that cannot do it
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _permissions(target: Path) -> int:
+    """Those of the file that is replaced, or those of any new file."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
 
 
 def _umask() -> int:

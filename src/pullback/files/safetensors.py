@@ -20,6 +20,7 @@ from .atomic import atomic_write
 
 LARGEST_HEADER = 100_000_000  # as the format's own implementation has it
 _ALIGNMENT = 8
+_MOST_AXES = 64  # as in NumPy
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "float16": "F16",
     "bfloat16": "BF16", "uint32": "U32", "int32": "I32", "float32": "F32", "complex64": "C64", "uint64": "U64",
@@ -38,6 +39,9 @@ def write_arrays(
             if not (isinstance(key, str) and isinstance(text, str)):
                 raise FileFormatError(f"metadata must map strings to strings, got {key!r}: {text!r:.60}.")
         header["__metadata__"] = dict(metadata)
+    for name in arrays:
+        if not isinstance(name, str):
+            raise FileFormatError(f"tensors are saved under names, got {name!r:.60} for one.")
     # The widest elements first, so that every array is aligned; then by name, so that equal contents give equal files.
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     position = 0
@@ -54,13 +58,16 @@ def write_arrays(
             "data_offsets": [position, position + array.nbytes],
         }
         position += array.nbytes
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % _ALIGNMENT)
-    if len(text) > LARGEST_HEADER:
-        raise FileFormatError(f"the names of {len(arrays)} tensors take {len(text)} bytes, over the format's limit.")
+    try:
+        encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise FileFormatError(f"a name or a text of the metadata is no Unicode: {error}.") from error
+    encoded += b" " * (-len(encoded) % _ALIGNMENT)
+    if len(encoded) > LARGEST_HEADER:
+        raise FileFormatError(f"the names of {len(arrays)} tensors take {len(encoded)} bytes, over the format's limit.")
     with atomic_write(path) as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
+        file.write(len(encoded).to_bytes(8, "little"))
+        file.write(encoded)
         for name in order:
             array = np.ascontiguousarray(arrays[name])
             if array.dtype.byteorder == ">":
@@ -96,10 +103,13 @@ def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
     arrays = {}
     for name, (dtype, shape, begin, end) in entries.items():
         part = bytes_of_file[begin:end]
+        if dtype == "bool":
+            part = part != 0  # a byte that is neither 0 nor 1 would be a third truth value to NumPy
         raw_dtype = NUMPY.raw_dtype(dtypes.BY_NAME[dtype])
         if (8 + length + begin) % raw_dtype.itemsize:  # files of others need not align their arrays
             part = part.copy()
-        arrays[name] = np.asarray(part).view(raw_dtype).reshape(shape)
+        arrays[name] = array = np.asarray(part).view(raw_dtype).reshape(shape)
+        array.flags.writeable = False
     return arrays, metadata
 
 
@@ -120,6 +130,8 @@ def _checked_entry(path: Any, name: str, entry: Any, body: int) -> tuple[str, tu
         raise _broken(path, f"{name!r} has the unknown dtype {code!r:.40}")
     if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
         raise _broken(path, f"the shape or the offsets of {name!r} are not lists of counts")
+    if len(shape) > _MOST_AXES or math.prod(n for n in shape if n) >= 1 << 60:
+        raise _broken(path, f"the shape of {name!r} is larger than any array can be")
     begin, end = offsets
     expected = math.prod(shape) * dtypes.BY_NAME[dtype].itemsize
     if not begin <= end <= body or end - begin != expected:

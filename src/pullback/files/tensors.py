@@ -13,9 +13,7 @@ from ..tensor.core import Tensor
 from .safetensors import read_arrays, write_arrays
 
 
-def save(
-    tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
-) -> None:
+def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors or arrays of any library, by name, to a safetensors file; whole or not at all.
 
     >>> import pullback as pb, tempfile, os

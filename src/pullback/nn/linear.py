@@ -1,0 +1,127 @@
+"""Layers of matrix products and rows of tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..functions.axes import negative_axis
+from ..functions.creation import asarray
+from ..functions.filled import empty
+from ..functions.linear import linear
+from ..functions.manipulation import reshape
+from ..functions.normalization import embedding
+from ..modes import no_grad
+from ..tensor.core import Tensor
+from . import init
+from .module import Module, Parameter
+
+
+class Linear(Module):
+    """x @ weight.T + bias, along the last axis.
+
+    >>> import pullback as pb
+    >>> pb.nn.Linear(3, 2)(pb.zeros((5, 4, 3))).shape
+    (5, 4, 2)
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: str | None = None, dtype: Any = None
+    ) -> None:
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(empty((out_features, in_features), dtype=dtype, device=device))
+        self.bias = Parameter(empty(out_features, dtype=dtype, device=device)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the first values anew: uniform up to 1 / sqrt(in_features)."""
+        init.uniform_by_inputs(self.weight, *([] if self.bias is None else [self.bias]), inputs=self.in_features)
+
+    def forward(self, x: Any) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Identity(Module):
+    """What it is given; arguments of the constructor are ignored, so that it can take any layer's place.
+
+    >>> import pullback as pb
+    >>> pb.nn.Identity()(3.0)
+    3.0
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Flatten(Module):
+    """The axes from `start_dim` to `end_dim` made one.
+
+    >>> import pullback as pb
+    >>> pb.nn.Flatten()(pb.zeros((2, 3, 4))).shape
+    (2, 12)
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, x: Any) -> Tensor:
+        x = asarray(x)
+        first, last = (negative_axis("Flatten", axis, x.ndim) + x.ndim for axis in (self.start_dim, self.end_dim))
+        return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Embedding(Module):
+    """Rows of a table by their numbers. The row `padding_idx` begins as zeros and gets no gradient.
+
+    >>> import pullback as pb
+    >>> pb.nn.Embedding(10, 3)(pb.asarray([[1, 2], [3, 3]])).shape
+    (2, 2, 3)
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        device: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ConfigurationError(f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} rows.")
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.weight = Parameter(empty((num_embeddings, embedding_dim), dtype=dtype, device=device))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the first values anew, from the normal distribution."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
+
+    def forward(self, indices: Any) -> Tensor:
+        return embedding(indices, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

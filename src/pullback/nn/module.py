@@ -1,0 +1,357 @@
+"""The module: a piece of a model that holds its parameters, its buffers and other modules as plain attributes."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from itertools import groupby
+from typing import Any, Iterator, Mapping, Self
+
+from .. import tree
+from ..errors import ConfigurationError, GradientError
+from ..functions.creation import asarray
+from ..tensor.core import Tensor
+from . import placement, state
+from .rebuilding import from_tree, to_tree
+
+_PARAMETER, _BUFFER, _UNSAVED = "parameter", "buffer", "buffer that is not saved"
+_OWN = frozenset(("_kinds", "_slots"))  # a module's attributes that are not the user's
+
+
+class Module:
+    """A piece of a model: what it computes is `forward`, what it learns are the tensors among its attributes.
+
+    A variable (a tensor that requires a gradient) assigned to an attribute becomes a parameter, and its name stays one,
+    also when it is frozen or assigned again. A constant becomes a buffer, unless its name begins with an underscore.
+    The result of an operation becomes neither. Modules and tensors in lists, tuples and dicts are found too. No
+    `super().__init__()` is needed, and dataclasses work. Modules are trees (see `pb.tree`) whose leaves are the values
+    of the parameters that require a gradient, so `pb.grad(loss)(model)` is a module of gradients.
+
+    >>> import pullback as pb
+    >>> class Scale(pb.nn.Module):
+    ...     def __init__(self, features):
+    ...         self.factor = pb.nn.Parameter(pb.ones(features))
+    ...
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> scale = Scale(2)
+    >>> scale(pb.tensor([2.0, 3.0])).sum().backward()
+    >>> scale.factor.grad
+    tensor([2., 3.])
+    """
+
+    training: bool
+    _kinds: dict[str, str]  # what the tensor at a path is, from the first time it was seen
+    _slots: dict[str, Any]  # paths whose values are a tree's leaves, whatever they are; equal objects: tied ones
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if (args or kwargs) and cls.__init__ is object.__init__:  # else `ReLU(x)` would pass for a result
+            raise TypeError(f"{cls.__name__}() takes no arguments. Make it first, then call it: {cls.__name__}()(x).")
+        self = object.__new__(cls)
+        self.__dict__.update(training=True, _kinds={}, _slots={})
+        return self
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tree.register(cls, to_tree, from_tree)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if isinstance(value, (Tensor, list, tuple, dict)):
+            for path, part in _parts(name, value, self._slots):
+                if isinstance(part, Tensor):
+                    self._kind(path, part)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        for path in [path for path in self._kinds if path.split(".")[0] == name]:
+            del self._kinds[path]
+
+    def __copy__(self) -> Self:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, _kinds=dict(self._kinds), _slots=dict(self._slots))
+        return copy
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; calling the module calls this."""
+        raise NotImplementedError(f"{type(self).__name__} has no `forward`: define `def forward(self, x): ...` in it.")
+
+    # -- what is in it -----------------------------------------------------------------------------
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The names and tensors of all parameters, frozen ones included; one in several places comes once.
+
+        >>> import pullback as pb
+        >>> [(name, p.shape) for name, p in pb.nn.Linear(3, 2).named_parameters()]
+        [('weight', (2, 3)), ('bias', (2,))]
+        """
+        return self._named_tensors((_PARAMETER,))
+
+    def parameters(self) -> Iterator[Tensor]:
+        """All parameters, frozen ones included; see `named_parameters`."""
+        return (tensor for _, tensor in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """The names and tensors of all buffers: tensors that belong to the model but are not learned."""
+        return self._named_tensors((_BUFFER, _UNSAVED))
+
+    def buffers(self) -> Iterator[Tensor]:
+        """All buffers; see `named_buffers`."""
+        return (tensor for _, tensor in self.named_buffers())
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """The names and modules of the whole tree, this one (named "") first; one in several places comes once.
+
+        >>> import pullback as pb
+        >>> [name for name, _ in pb.nn.Sequential(pb.nn.Linear(3, 2), pb.nn.ReLU()).named_modules()]
+        ['', '0', '1']
+        """
+        return self._tree(once=True)
+
+    def modules(self) -> Iterator[Module]:
+        """All modules of the tree; see `named_modules`."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The names and modules that this one holds itself."""
+        seen: set[int] = set()
+        for path, value in self._entries():
+            if isinstance(value, Module) and id(value) not in seen:
+                seen.add(id(value))
+                yield path, value
+
+    def children(self) -> Iterator[Module]:
+        """The modules that this one holds itself."""
+        return (module for _, module in self.named_children())
+
+    def num_parameters(self) -> int:
+        """How many numbers the parameters have together.
+
+        >>> import pullback as pb
+        >>> pb.nn.Linear(3, 2).num_parameters()
+        8
+        """
+        return sum(parameter.size for parameter in self.parameters())
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """Make `tensor` a buffer; one that is not `persistent` is moved with the model but not saved with it.
+
+        >>> import pullback as pb
+        >>> class Causal(pb.nn.Module):
+        ...     def __init__(self, length):
+        ...         self.register_buffer("mask", pb.tril(pb.ones((length, length))), persistent=False)
+        >>> list(Causal(3).state_dict()), [name for name, _ in Causal(3).named_buffers()]
+        ([], ['mask'])
+        """
+        if getattr(tensor, "requires_grad", False):
+            raise GradientError(
+                f"register_buffer: {name!r} requires a gradient, and a buffer is not learned. Write `tensor.detach()`, "
+                f"or assign it to make it a parameter."
+            )
+        self._register(name, tensor, _BUFFER if persistent else _UNSAVED)
+
+    def register_parameter(self, name: str, tensor: Any) -> None:
+        """Make `tensor` a parameter even if it requires no gradient (a frozen one)."""
+        self._register(name, tensor, _PARAMETER)
+
+    def _register(self, name: str, tensor: Any, kind: str) -> None:
+        if not isinstance(name, str) or not name.isidentifier() or hasattr(type(self), name):
+            raise ConfigurationError(
+                f"{type(self).__name__}: {name!r} cannot name a {kind}: it must be an identifier that is no method."
+            )
+        self._kinds[name] = kind
+        setattr(self, name, None if tensor is None else asarray(tensor))
+
+    # -- saving and loading ------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Parameters and buffers by name. They share memory with the module until one of the two is written.
+
+        >>> import pullback as pb
+        >>> list(pb.nn.BatchNorm1d(3).state_dict())
+        ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
+        """
+        return {name: tensor.detach() for name, tensor in self._saved()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.Differences:
+        """Write the values of `state_dict` (tensors or arrays of any library) into this module's tensors, in place.
+
+        Nothing is written unless everything fits. Numbers of another width are converted. Of tensors in several
+        places one name is enough. Without `strict`, names that only one side has are passed over and returned.
+
+        >>> import numpy as np, pullback as pb
+        >>> layer = pb.nn.Linear(2, 1)
+        >>> layer.load_state_dict({"weight": np.array([[1.0, 2.0]])}, strict=False)
+        Differences(missing=['bias'], unexpected=[])
+        >>> layer.weight
+        tensor([[1., 2.]], requires_grad=True)
+        """
+        return state.load(type(self).__name__, dict(self._saved()), state_dict, strict)
+
+    # -- modes, places and dtypes ------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Put the whole tree into training mode, where dropout and batch statistics act; returns the module."""
+        for module in self.modules():
+            vars(module)["training"] = bool(mode)  # a frozen dataclass has modes too
+        return self
+
+    def eval(self) -> Self:
+        """Leave training mode; returns the module."""
+        return self.train(False)
+
+    def freeze(self, *patterns: str) -> Self:
+        """Let parameters require no gradient: all, or those whose names match a pattern; returns the module.
+
+        In a pattern `*` stands for any characters. No gradient is computed or kept for a frozen parameter.
+
+        >>> import pullback as pb
+        >>> model = pb.nn.Sequential(pb.nn.Linear(2, 2), pb.nn.Linear(2, 2)).freeze("0.*")
+        >>> [name for name, p in model.named_parameters() if p.requires_grad]
+        ['1.weight', '1.bias']
+        """
+        return self._set_requires_grad(patterns, False)
+
+    def unfreeze(self, *patterns: str) -> Self:
+        """Undo `freeze`."""
+        return self._set_requires_grad(patterns, True)
+
+    def _set_requires_grad(self, patterns: tuple[str, ...], flag: bool) -> Self:
+        entries = [entry for entry in self._tensors(once=True) if entry[1] == _PARAMETER]
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name, *_ in entries):
+                raise ConfigurationError(
+                    f"{'unfreeze' if flag else 'freeze'}: no parameter of {type(self).__name__} matches {pattern!r}. "
+                    f"{state.nearest(pattern, [name for name, *_ in entries])}"
+                )
+        for name, _, owner, path, parameter in entries:
+            if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns):
+                parameter.set_requires_grad(flag)
+                owner._slots.pop(path, None)  # from here on this says whether it is a leaf
+        return self
+
+    def zero_grad(self) -> None:
+        """Set the gradients of all parameters to zero, keeping their memory."""
+        for parameter in self.parameters():
+            parameter.zero_grad()
+
+    def to_device(self, device: str) -> Self:
+        """Move parameters, gradients and buffers to `device`; the tensors stay the same objects. Returns the module.
+
+        >>> import pullback as pb
+        >>> pb.nn.Linear(2, 1).to_device("numpy").weight.device
+        'numpy'
+        """
+        placement.move(self._all_tensors(), device=device)
+        return self
+
+    def astype(self, dtype: Any) -> Self:
+        """Convert floating-point parameters, gradients and buffers to `dtype`, also in place; returns the module.
+
+        >>> import pullback as pb
+        >>> pb.nn.Linear(2, 1).astype(pb.float64).weight.dtype
+        pullback.float64
+        """
+        placement.move(self._all_tensors(), dtype=dtype)
+        return self
+
+    # -- printing ----------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What `repr` shows of this module beside its name and its children."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        children = [(path, repr(child)) for path, child in self._entries() if isinstance(child, Module)]
+        if not children:
+            return f"{type(self).__name__}({extra})"
+        lines = [extra] if extra else []
+        for text, same in groupby(children, key=lambda child: child[1]):
+            paths = [path for path, _ in same]
+            if len(paths) > 1 and "\n" in text:  # equal ones in a row, where they would take up much room
+                lines.append(f"({paths[0]}-{paths[-1]}): {len(paths)} x {text}")
+            else:
+                lines += [f"({path}): {text}" for path in paths]
+        return "\n".join([f"{type(self).__name__}(", *("  " + line.replace("\n", "\n  ") for line in lines), ")"])
+
+    # -- walking the tree --------------------------------------------------------------------------
+
+    def _entries(self) -> Iterator[tuple[str, Any]]:
+        """The paths and values of the tensors and modules that this one holds itself."""
+        for name, value in list(vars(self).items()):
+            if name not in _OWN:
+                yield from _parts(name, value, self._slots)
+
+    def _tree(self, once: bool, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
+        """The modules of the tree, parents first: each one `once`, or in every place where it is."""
+        seen = set() if seen is None else seen
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for path, value in self._entries():
+            if isinstance(value, Module) and path not in self._slots:
+                yield from value._tree(once, f"{prefix}.{path}" if prefix else path, seen)
+        if not once:
+            seen.discard(id(self))  # only a module inside itself is left out
+
+    def _kind(self, path: str, value: Any) -> str | None:
+        """What the tensor at `path` is; None for one that does not belong to the model, as an activation kept."""
+        kind = self._kinds.get(path)
+        if kind in (None, _BUFFER) and value.is_leaf:
+            if value.requires_grad:  # also what was assigned first and became a variable afterwards
+                kind = self._kinds[path] = _PARAMETER
+            elif kind is None and not path.startswith("_") and not value._carries_derivative:
+                kind = self._kinds[path] = _BUFFER
+        return kind
+
+    def _tensors(self, once: bool) -> Iterator[tuple[str, str, Module, str, Tensor]]:
+        """(name, kind, module, path in it, tensor) of everything that belongs to the model, parameters first."""
+        for prefix, module in self._tree(once):
+            found = []
+            for path, value in module._entries():
+                if path in module._slots or isinstance(value, Tensor):
+                    kind = module._kind(path, value)
+                    if kind is not None:
+                        found.append((f"{prefix}.{path}" if prefix else path, kind, module, path, value))
+            yield from sorted(found, key=lambda entry: entry[1] != _PARAMETER)
+
+    def _named_tensors(self, kinds: tuple[str, ...]) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        for name, kind, _, _, tensor in self._tensors(once=True):
+            if kind in kinds and id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield name, tensor
+
+    def _all_tensors(self) -> list[Tensor]:
+        return [tensor for _, tensor in self._named_tensors((_PARAMETER, _BUFFER, _UNSAVED))]
+
+    def _saved(self) -> Iterator[tuple[str, Tensor]]:
+        """Names and tensors of the state, in every place where they are."""
+        return ((name, tensor) for name, kind, _, _, tensor in self._tensors(once=False) if kind != _UNSAVED)
+
+
+def _parts(path: str, value: Any, slots: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The tensors and modules in `value`, which may be one itself, or a container of them."""
+    if path in slots or isinstance(value, (Tensor, Module)):
+        yield path, value
+    elif isinstance(value, (list, tuple, dict)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            if slots or isinstance(part, (Tensor, Module, list, tuple, dict)):
+                yield from _parts(f"{path}.{key}", part, slots)
+
+
+tree.register(Module, to_tree, from_tree)
+
+
+def Parameter(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:  # noqa: N802
+    """A new variable with the values of `data`: what a module takes for a parameter.
+
+    >>> import pullback as pb
+    >>> pb.nn.Parameter(pb.zeros(2))
+    tensor([0., 0.], requires_grad=True)
+    """
+    return asarray(data, dtype=dtype, device=device, copy=True).detach().set_requires_grad(True)

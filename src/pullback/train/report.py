@@ -1,0 +1,293 @@
+"""The report of a run: a page with its curves, its settings and its model, to be opened in any browser."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterable
+
+from ..files.atomic import atomic_write
+from .callbacks import Callback, Record
+from .charts import Line, line_chart, number_text, standalone
+from .curves import Curve
+from .destination import destination
+from .page import Table, page
+
+if TYPE_CHECKING:
+    from .history import History
+    from .trainer import Trainer
+
+__all__ = ["Report"]
+
+_WRITING_SHARE = 0.02  # of the time at most goes into pages that are written while the run goes on
+_NOISY = 60  # a line of more points is also drawn smoothed
+_NOT_VALUES = ("step", "epoch", "seconds")
+_DECADES = ("loss", "learning_rate", "gradient_norm")  # values that may need a logarithmic scale
+_TITLES = {
+    "loss": ("Loss", ""),
+    "learning_rate": ("Learning rate", ""),
+    "gradient_norm": ("Gradient norm", ""),
+    "samples_per_second": ("Throughput", "samples/s"),
+}
+_SETTINGS = ("schedule", "clip_norm", "accumulate", "scaler", "autocast", "average", "checkpoint_every", "seed")
+
+
+class Report(Callback):
+    """Writes a page about the run, by default `report.html` in the trainer's folder, and `loss.svg` beside it.
+
+    The page has the curves of all values with what they are under the pointer, the model's layers, and the settings.
+    It is one file that loads nothing from anywhere, and stays small however long the run. It is written at
+    validations and epochs (but for at most a fiftieth of the time), at the end, and when the run fails, with the error.
+    A resumed run's page has the curves from the beginning.
+
+    >>> import pathlib, tempfile, pullback as pb
+    >>> from types import SimpleNamespace
+    >>> trainer = SimpleNamespace(folder=pathlib.Path(tempfile.mkdtemp()), step=0, model=None, optimizer=None)
+    >>> report = pb.train.Report()
+    >>> report.on_start(trainer)
+    >>> report.on_step(trainer, {"step": 1, "epoch": 1, "loss": 0.7})
+    >>> report.on_end(trainer, SimpleNamespace(stop_reason=None))
+    >>> sorted(path.name for path in trainer.folder.iterdir())
+    ['loss.svg', 'report.html']
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._given = path
+        self._path: Path | None = None
+        self._next = 0.0  # when to write a page
+        self._begin()
+
+    def _begin(self) -> None:
+        self._curves: dict[str, dict[str, Curve]] = {"loss": {}}  # by value, then by the data it is of
+        self._began = time.time()
+        self._seconds = 0.0
+        self._epoch = 0
+
+    def on_start(self, trainer: Trainer) -> None:
+        self._path = destination(trainer, self._given, "report.html", "Report")
+        self._next = 0.0
+        if trainer.step == 0:  # else it goes on: after a checkpoint, or after an earlier call of fit
+            self._begin()
+
+    def on_step(self, trainer: Trainer, record: Record) -> None:
+        self._take(record, {name: "train" for name in record if name not in _NOT_VALUES})
+
+    def on_validation(self, trainer: Trainer, record: Record) -> None:
+        self._take(record, {name: "validation" for name in record if name.startswith("validation_")})
+        self._write_sometimes(trainer)
+
+    def on_epoch(self, trainer: Trainer, record: Record) -> None:
+        of_steps = {"loss", *_TITLES}  # these have a value for every step; the rest are metrics over the epoch
+        self._take(
+            record,
+            {
+                name: "train"
+                for name in record
+                if name not in _NOT_VALUES and name not in of_steps and not name.startswith("validation_")
+            },
+        )
+        self._write_sometimes(trainer)
+
+    def on_end(self, trainer: Trainer, history: History) -> None:
+        if history.stop_reason:
+            self._write(trainer, f"stopped: {history.stop_reason}", "warning")
+        else:
+            self._write(trainer, "finished", "good")
+        self._write_picture()
+
+    def on_error(self, trainer: Trainer, error: BaseException) -> None:
+        if self._path is None:  # it failed before it began
+            return
+        if isinstance(error, KeyboardInterrupt):
+            self._write(trainer, "interrupted", "warning")
+        else:
+            text = "".join(traceback.format_exception(error))
+            self._write(trainer, f"failed: {type(error).__name__}", "bad", text)
+        self._write_picture()
+
+    def state_dict(self) -> dict[str, Any]:
+        curves = {
+            name: {of: curve.state_dict() for of, curve in by_data.items()} for name, by_data in self._curves.items()
+        }
+        return {"curves": curves, "began": self._began, "seconds": self._seconds, "epoch": self._epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        curves: dict[str, dict[str, Curve]] = {}
+        for name, by_data in state["curves"].items():
+            curves[name] = {of: Curve() for of in by_data}
+            for of, saved in by_data.items():
+                curves[name][of].load_state_dict(saved)
+        self._curves, self._began = curves, state["began"]
+        self._seconds, self._epoch = state["seconds"], state["epoch"]
+
+    # -- collecting ----------------------------------------------------------------------------------
+
+    def _take(self, record: Record, names: dict[str, str]) -> None:
+        self._seconds, self._epoch = record.get("seconds", self._seconds), record.get("epoch", self._epoch)
+        step = record["step"]
+        for name, of in names.items():
+            by_data = self._curves.setdefault(name.removeprefix("validation_"), {})
+            curve = by_data.get(of)
+            if curve is None:
+                curve = by_data[of] = Curve()
+            curve.add(step, record[name])
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def _write_sometimes(self, trainer: Trainer) -> None:
+        begun = time.monotonic()
+        if begun >= self._next:
+            self._write(trainer, "running", "running")
+            spent = time.monotonic() - begun
+            self._next = begun + spent / _WRITING_SHARE
+
+    def _write(self, trainer: Trainer, status: str, tone: str, error: str | None = None) -> None:
+        assert self._path is not None
+        model, optimizer = trainer.model, trainer.optimizer
+        layers = list(_layers(model))
+        text = page(
+            title=f"Training of {type(model).__name__}",
+            status=status,
+            tone=tone,
+            note=f"Began {_date(self._began)}, as of {_date(time.time())}.",
+            tiles=self._tiles(trainer, sum(count for *_, count in layers)),
+            charts=[self._chart(name) for name in self._curves],
+            tables=[
+                Table(
+                    "Values", ("value", "of", " last", " lowest", " at step", " highest", " at step"), self._values()
+                ),
+                Table("Settings", ("name", "value"), list(_settings(trainer, optimizer))),
+                Table(
+                    "Model",
+                    ("layer", "type", "shapes", " parameters"),
+                    [(name, kind, shapes, f"{count:,}") for name, kind, shapes, count in layers],
+                    folded=len(layers) > 12,
+                ),
+            ],
+            error=error,
+        )
+        with atomic_write(self._path) as file:
+            file.write(text.encode())
+
+    def _write_picture(self) -> None:
+        assert self._path is not None
+        with atomic_write(self._path.with_name("loss.svg")) as file:
+            file.write(standalone(self._chart("loss")).encode())
+
+    def _chart(self, name: str) -> str:
+        lines = []
+        for of, curve in sorted(self._curves[name].items()):
+            colour, points = int(of == "validation"), curve.points()
+            noisy = of == "train" and len(points) > _NOISY and name != "learning_rate"
+            lines.append(Line(of, points, colour, faint=noisy, dotted=not noisy and of == "validation"))
+            if noisy:
+                lines.append(Line(f"{of}, smoothed", curve.smoothed(), colour))
+        title, unit = _TITLES.get(name, (name[:1].upper() + name[1:].replace("_", " "), ""))
+        spans = [curve.span for by_data in self._curves.values() for curve in by_data.values()]
+        width, height = (1000, 340) if name == "loss" else (492, 270)
+        return line_chart(
+            lines,
+            title=title,
+            unit=unit,
+            width=width,
+            height=height,
+            logarithmic=name in _DECADES,
+            span=(min(low for low, _ in spans), max(high for _, high in spans)) if spans else None,
+        )
+
+    def _tiles(self, trainer: Trainer, parameters: int) -> list[tuple[str, str]]:
+        tiles = []
+        for name, by_data in self._curves.items():
+            if name in _TITLES and name != "loss":
+                continue
+            tiles += [(f"{name}, {of}", _number(_present(curve))) for of, curve in sorted(by_data.items())]
+        throughput = self._curves.get("samples_per_second", {}).get("train")
+        smoothed = throughput.smoothed() if throughput else []
+        if smoothed:
+            tiles.append(("samples/s", number_text(round(smoothed[-1][1]))))
+        total = getattr(trainer, "total_steps", None)
+        steps = f"{trainer.step:,}" + (f" of {number_text(total)}" if total and total != trainer.step else "")
+        return [*tiles, ("steps", steps), ("epoch", f"{self._epoch:,}"), ("time", _duration(self._seconds)),
+                ("parameters", number_text(parameters))]  # fmt: skip
+
+    def _values(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for name, by_data in self._curves.items():
+            for of, curve in sorted(by_data.items()):
+                finite = [point for point in curve.points() if point[1] == point[1]]
+                if finite:
+                    low, high = min(finite, key=lambda p: p[1]), max(finite, key=lambda p: p[1])
+                    extremes = (_number(low[1]), f"{low[0]:,}", _number(high[1]), f"{high[0]:,}")
+                else:
+                    extremes = ("", "", "", "")
+                rows.append((name, of, _number(curve.last), *extremes))
+        return rows
+
+
+# -- the run in words --------------------------------------------------------------------------------
+
+
+def _layers(model: Any) -> Iterable[tuple[str, str, str, int]]:
+    """Of every layer with parameters of its own: name, type, shapes, number of parameters."""
+    if not hasattr(model, "named_parameters"):
+        return
+    kinds = {name: type(module).__name__ for name, module in model.named_modules()}
+    layers: dict[str, list[tuple[str, Any]]] = {}
+    for name, parameter in model.named_parameters():
+        layer, _, own = name.rpartition(".")
+        layers.setdefault(layer, []).append((own, parameter))
+    for layer, parameters in layers.items():
+        shapes = ", ".join(f"{own} {_shape(parameter)}" for own, parameter in parameters)
+        count = sum(math.prod(parameter.shape) for _, parameter in parameters)
+        yield layer or "(itself)", kinds.get(layer, ""), shapes, count
+
+
+def _shape(parameter: Any) -> str:
+    shape = "\u00d7".join(map(str, parameter.shape)) or "scalar"
+    return shape if parameter.requires_grad else f"{shape} (frozen)"
+
+
+def _settings(trainer: Trainer, optimizer: Any) -> Iterable[tuple[str, str]]:
+    yield "loss", _described(getattr(trainer, "loss", None))
+    yield "optimizer", type(optimizer).__name__
+    groups = getattr(optimizer, "param_groups", [])
+    for index, group in enumerate(groups):
+        values = ", ".join(f"{name}={value}" for name, value in group.items() if name != "params")
+        yield ("parameters" if len(groups) == 1 else f"parameters, group {index}"), values
+    for name in _SETTINGS:
+        value = getattr(trainer, name, None)
+        if value is not None:
+            yield name, _described(value)
+
+
+def _described(value: Any) -> str:
+    """A function by its name, an object by its text or, where that is only an address, by its type."""
+    if hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
+    kind: Any = type(value)
+    return kind.__name__ if kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ else str(value)
+
+
+def _present(curve: Curve) -> float | None:
+    """Where a value is now: the last one, smoothed if it is noisy; None if it is not finite."""
+    if curve.last is None or not math.isfinite(curve.last):
+        return None
+    return curve.smoothed()[-1][1] if len(curve) > _NOISY else curve.last
+
+
+def _number(value: float | None) -> str:
+    return "not finite" if value is None or value - value != 0.0 else number_text(value)
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def _duration(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    if hours:
+        return f"{hours} h {rest // 60} min"
+    return f"{rest // 60} min {rest % 60} s" if rest >= 60 else f"{seconds:.1f} s"

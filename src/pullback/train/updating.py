@@ -1,0 +1,174 @@
+"""One update of the parameters: batches forward and backward, the gradients' norm, the optimizer's step."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Callable
+
+import numpy as np
+
+from ..autodiff.gradients import Gradients, backward
+from ..errors import ConfigurationError, NumericalInstabilityError
+from ..functions.creation import asarray
+from ..modes import no_grad
+from ..optim.accumulation import Accumulation
+from ..tensor.core import Tensor
+
+_SMALLEST_SCALE = 2.0**-24  # gradients that overflow even so are infinite for another reason
+
+
+class Updater:
+    """Turns batches into updates: `add` up to `accumulate` of them, then `apply`.
+
+    An error in either leaves parameters, buffers and the optimizer as they were before the first `add`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        loss: Callable[..., Any],
+        optimizer: Any,
+        clip_norm: float | None,
+        accumulate: int,
+        scaler: Any,
+        autocast: Any,
+        average: Any,
+    ) -> None:
+        if clip_norm is not None and not clip_norm > 0:
+            raise ConfigurationError(f"Trainer: clip_norm must be positive, got {clip_norm!r}.")
+        if accumulate < 1:
+            raise ConfigurationError(f"Trainer: accumulate must be at least 1, got {accumulate!r}.")
+        self.model = model
+        self.loss = loss
+        self.optimizer = optimizer
+        self.clip_norm = clip_norm
+        self.accumulate = accumulate
+        self.scaler = scaler
+        self.average = average
+        self._precision = _precision(autocast)
+        self._accumulation: Any = None
+        if accumulate > 1:
+            self._accumulation = Accumulation(scaler)
+        self._gradients: Gradients | None = None
+        self._buffers: list[tuple[Tensor, Tensor]] = []  # with their values before the update
+
+    def begin(self) -> None:
+        """Get ready for a run: know where the model is, and which buffers it has."""
+        self.device = next((parameter.device for parameter in self.model.parameters()), None)
+        self._mutable = list(self.model.buffers())
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was added, after an error."""
+        self._gradients = None
+        if self._accumulation is not None:
+            self._accumulation.reset()
+        with no_grad():
+            for buffer, before in self._buffers:
+                buffer[...] = before
+        self._buffers = []
+
+    def prepared(self, batch: Any) -> tuple[Any, ...]:
+        """The parts of a batch as tensors on the model's device."""
+        if not isinstance(batch, (tuple, list)) or len(batch) < 2:
+            what = f"{len(batch)} parts" if isinstance(batch, (tuple, list)) else f"a {type(batch).__name__}"
+            raise ConfigurationError(f"Trainer: a batch is a tuple (inputs..., target), got {what}.")
+        return tuple([asarray(part, device=self.device) for part in batch])
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the model has the average of its parameters, if one is kept."""
+        return nullcontext() if self.average is None else self.average.applied()
+
+    def computed(self, batch: tuple[Any, ...]) -> tuple[Any, Any, float, bool]:
+        """The model's output, the loss and the weight of a prepared batch; whether the loss is a sum, not a mean."""
+        *inputs, target = batch
+        with self._precision():
+            output = self.model(*inputs)
+            loss = self.loss(output, target)
+        if isinstance(loss, tuple):
+            return output, loss[0], float(loss[1]), True
+        return output, loss, float(target.shape[0]) if target.ndim else 1.0, False
+
+    def add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
+        """Go through a prepared batch forward and backward; its output, the sum of its losses and its weight."""
+        if not self._buffers and self._mutable:
+            self._buffers = [(buffer, buffer.detach()) for buffer in self._mutable]
+        with np.errstate(all="ignore"):  # what becomes of an overflow is looked at below
+            output, loss, weight, is_sum = self.computed(batch)
+            if self._accumulation is not None:
+                self._accumulation.backward(loss if is_sum else loss * weight, weight)
+            else:
+                if is_sum and not weight > 0:
+                    raise ConfigurationError(f"Trainer: the loss gave a weight of {weight}; it must be positive.")
+                mean = loss / weight if is_sum else loss
+                self._gradients = backward(mean if self.scaler is None else self.scaler.scale(mean))
+        return output, total_of(loss, weight, is_sum), weight
+
+    def apply(self) -> float:
+        """Update the parameters with what was added; the norm of the gradient before it was clipped."""
+        with np.errstate(all="ignore"):
+            norm = self._apply(self._gradients if self._accumulation is None else self._accumulation.gradients())
+        self._gradients = None
+        self._buffers = []
+        return norm
+
+    def _apply(self, gradients: Any) -> float:
+        if self.scaler is not None:
+            self.scaler.unscale_(self.optimizer, gradients)
+        norm = norm_of(gradients)
+        if not math.isfinite(norm) and self.scaler is None:
+            raise NumericalInstabilityError(f"the norm of the gradient is {norm}")
+        if self.clip_norm is not None and self.clip_norm < norm < math.inf:
+            gradients.scale(self.clip_norm / norm)
+        if self.scaler is None:
+            self.optimizer.step(gradients)
+        else:
+            taken = self.scaler.step(self.optimizer, gradients)
+            self.scaler.update()
+            if not taken and self.scaler.get_scale() < _SMALLEST_SCALE:
+                raise NumericalInstabilityError("the gradient is not finite, however small the scale of the loss")
+        if self.average is not None:
+            self.average.update()
+        return norm
+
+
+def total_of(loss: Tensor, weight: float, is_sum: bool) -> float:
+    """The sum of a batch's losses as a number, which must be finite."""
+    value = float(loss.item())
+    if not math.isfinite(value):
+        raise NumericalInstabilityError(f"the loss is {value}")
+    return value if is_sum else value * weight
+
+
+def norm_of(gradients: Gradients) -> float:
+    """The joint L2 norm of the gradients.
+
+    >>> import pullback as pb
+    >>> from pullback.train.updating import norm_of
+    >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
+    >>> norm_of(pb.backward((w * w).sum() / 2))
+    5.0
+    """
+    total = 0.0
+    for gradient in gradients:
+        raw = gradient._data
+        if type(raw) is not np.ndarray or raw.dtype.kind != "f":
+            break
+        flat = raw.reshape(-1)
+        total += float(np.dot(flat, flat))
+    else:
+        if 1e-30 < total < 1e30:  # else squares have vanished or overflowed
+            return math.sqrt(total)
+    return float(gradients.global_norm().item())
+
+
+def _precision(autocast: Any) -> Callable[[], AbstractContextManager[Any]]:
+    """What the forward computation runs in."""
+    if autocast is None:
+        return nullcontext
+    from ..autodiff.autocast import autocast as block
+
+    dtype = autocast.dtype if isinstance(autocast, block) else autocast
+    block(dtype)  # refuses what is no half precision now, not at the first step
+    return lambda: block(dtype)

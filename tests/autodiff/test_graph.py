@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.autodiff.apply import Outputs
 from pullback.autodiff.operation import OPERATIONS
 from pullback.autodiff.tables import NUMPY_TABLE
 
@@ -344,3 +345,22 @@ def test_hooks_may_return_arrays_and_nothing_else_than_arrays():
     w.register_hook(lambda g: 3.0)
     with pytest.raises(pb.ShapeError, match="hook"):
         (w * 2).sum().backward()
+
+
+def test_many_outputs_are_walked_in_linear_work(monkeypatch):
+    made = 0
+    create = Outputs.__init__
+
+    def counted(self, *args):
+        nonlocal made
+        made += 1
+        create(self, *args)
+
+    monkeypatch.setattr(Outputs, "__init__", counted)
+    x = pb.tensor(np.arange(300.0).reshape(300, 1), requires_grad=True)
+    total = 0.0
+    for row in pb.unstack(x):
+        total = total * 0.5 + row * row
+    total.sum().backward()
+    assert made < 3 * 300
+    assert np.allclose(x.grad.numpy()[:, 0], 2 * np.arange(300.0) * 0.5 ** np.arange(299, -1, -1))

@@ -146,17 +146,42 @@ def restoration(operation: Operation, raws: Any, nodes: Any, out: Any) -> Any:
     return None
 
 
-class Outputs(tuple):
-    """The cotangents of an operation with several outputs; None where nothing depends on one."""
+class Outputs:
+    """The cotangents of an operation with several outputs, as a chain of contributions: adding one is O(1)."""
 
-    __slots__ = ()
+    __slots__ = ("g", "index", "count", "before")
 
-    def __add__(self, other: Any) -> Outputs:
-        return Outputs(b if a is None else a if b is None else a + b for a, b in zip(self, other))
+    def __init__(self, g: Any, index: int, count: int, before: Outputs | None = None) -> None:
+        self.g = g
+        self.index = index
+        self.count = count
+        self.before = before
+
+    def __add__(self, other: Outputs) -> Outputs:
+        total = self
+        for link in other.links():
+            total = Outputs(link.g, link.index, link.count, total)
+        return total
+
+    def links(self) -> list[Outputs]:
+        """The contributions in the order in which they were added."""
+        found, link = [], self
+        while link is not None:
+            found.append(link)
+            link = link.before  # type: ignore[assignment]
+        return found[::-1]
+
+    def parts(self) -> tuple[Any, ...]:
+        """The cotangent of each output; None where nothing depends on it."""
+        parts: list[Any] = [None] * self.count
+        for link in self.links():
+            sum_so_far = parts[link.index]
+            parts[link.index] = link.g if sum_so_far is None else sum_so_far + link.g
+        return tuple(parts)
 
 
 def _select_backward(g: Any, index: int, count: int) -> tuple[Outputs]:
-    return (Outputs(g if i == index else None for i in range(count)),)
+    return (Outputs(g, index, count),)
 
 
 SELECT = Recipe.of_function(

@@ -12,7 +12,7 @@ from ..backends import portable
 from ..errors import GraphConsumedError
 from ..tensor.core import Tensor, make
 from . import guard
-from .apply import new_node, select
+from .apply import Outputs, new_node, select
 from .graph import Node, saved_values
 from .hooks import hooks, hooks_of
 from .operation import Operation, Recipe
@@ -74,6 +74,8 @@ def walk(
                         continue
                 if useful.isdisjoint(node.inputs):
                     continue
+            if type(g) is Outputs:
+                g = g.parts()
             recipe = node.recipe
             if recipe.accumulate is not None and plain_or_masked and node.inputs[0] in sums and node.restore is None:
                 recipe.accumulate(sums[node.inputs[0]], g, *node.saved)
@@ -194,6 +196,8 @@ class _Visitor:
 
     def visit(self, node: Node, g: Any) -> Any:
         """The gradients of the node's tracked inputs, given its cotangent."""
+        if type(g) is Outputs:
+            g = g.parts()
         if self.hooks:
             g = self.hooked(node, g)
         recipe = node.recipe

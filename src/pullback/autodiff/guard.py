@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import backends, modes
 from ..errors import NumericalInstabilityError
+from .apply import Outputs
 from .graph import Node, is_library
 from .provenance import born_forward, describe_backward, describe_outputs
 
@@ -88,6 +89,9 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
                 dtype = g.dtype
                 small.append(g.tobytes())
             elif not _finite_array(g.ravel("K")):
+                return False
+        elif type(g) is Outputs:
+            if not all_finite([link.g for link in g.links()]):
                 return False
         elif isinstance(g, tuple):
             if not all_finite([part for part in g if part is not None]):

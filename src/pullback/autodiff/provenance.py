@@ -76,7 +76,7 @@ def describe_backward(node: Node, gradient: Any, what: str | None) -> str:
     """The message about a gradient that is not finite although the operation's cotangent is."""
     operation = node.recipe.operation
     subject = f"gradient of `{operation.name}`" + (f" ({what})" if what else "")
-    kind = "not finite" if gradient is None or isinstance(gradient, tuple) else kind_of_bad(gradient)
+    kind = "not finite" if not hasattr(gradient, "dtype") else kind_of_bad(gradient)
     saved = [
         (name, value)
         for name, value, (source, _) in zip(node.recipe.names, saved_values(node) or (), node.recipe.sources)

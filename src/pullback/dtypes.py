@@ -18,19 +18,20 @@ class DType:
     (True, 4, pullback.float32)
     """
 
-    __slots__ = ("name", "kind", "itemsize", "numpy")
+    __slots__ = ("name", "kind", "itemsize", "numpy", "_hash")
 
     def __init__(self, name: str, kind: str, itemsize: int, numpy_dtype: Any) -> None:
         self.name = name
         self.kind = kind  # "float", "complex", "int", "uint", "bool"
         self.itemsize = itemsize
-        self.numpy = numpy_dtype  # None for bfloat16 where ml_dtypes is not installed
+        self.numpy = numpy_dtype  # None for bfloat16 until it is used: that takes ml_dtypes
+        self._hash = hash(name if numpy_dtype is None else numpy_dtype)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is not DType and _name_of(other) == self.name)
 
     def __hash__(self) -> int:
-        return hash(self.numpy)
+        return self._hash
 
     def __repr__(self) -> str:
         return f"pullback.{self.name}"

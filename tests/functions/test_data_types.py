@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -94,3 +97,8 @@ def test_dtypes_go_by_numpys_names() -> None:
     for wrong in ("nonsense", "O", "U3", "datetime64[s]", "longdouble", ""):
         with pytest.raises(pb.DtypeError, match="unknown dtype"):
             pb.ones(2).astype(wrong)
+
+
+def test_the_hash_of_a_dtype_never_changes():
+    program = "import pullback as pb; s = {pb.bfloat16}; pb.ones(2, dtype=pb.bfloat16); assert pb.bfloat16 in s"
+    subprocess.run([sys.executable, "-c", program], check=True)

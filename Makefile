@@ -42,11 +42,11 @@ bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks
 
 demo: $(STAMP)-demo
-	$(BIN)/python examples/digits.py
+	$(BIN)/python -m pullback train --example digits --folder demo-output --overwrite
 
 clean:
 	rm -rf $(VENV) build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

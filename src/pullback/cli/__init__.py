@@ -1,1 +1,3 @@
 """The command line."""
+
+from .program import main

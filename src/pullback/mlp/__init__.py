@@ -1,1 +1,8 @@
 """A multilayer perceptron that allocates nothing per step."""
+
+from . import losses
+from .gradients import MlpGradients
+from .network import Mlp
+from .scratch import Scratch
+
+__all__ = ["Mlp", "MlpGradients", "Scratch", "losses"]

@@ -1,1 +1,18 @@
 """Optimizers, schedules of the learning rate, and what belongs around them."""
+
+from . import schedules
+from .accumulation import Accumulation
+from .adafactor import Adafactor
+from .adagrad import Adagrad
+from .adam import Adam, AdamW
+from .averaging import ExponentialMovingAverage
+from .clipping import clip_global_norm, clip_value
+from .lamb import LAMB
+from .lbfgs import LBFGS
+from .lion import Lion
+from .muon import Muon
+from .optimizer import Optimizer
+from .rmsprop import RMSprop
+from .scaling import LossScaler
+from .scheduler import Scheduler
+from .sgd import SGD

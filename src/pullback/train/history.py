@@ -34,6 +34,7 @@ class Records:
         self._count = 0
 
     def add(self, record: Record) -> None:
+        """Take in the next record; whether it stays depends on how many there were before it."""
         self.last = record
         if self._count % self._stride == 0:
             self._records.append(record)
@@ -59,9 +60,11 @@ class Records:
         return f"Records({self._records!r})"
 
     def state_dict(self) -> dict[str, Any]:
+        """What is kept, as values that JSON can hold."""
         return {"records": self._records, "last": self.last, "stride": self._stride, "count": self._count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to where `state_dict` was taken."""
         self._records = [dict(record) for record in state["records"]]
         self.last, self._stride, self._count = dict(state["last"]), state["stride"], state["count"]
 
@@ -89,8 +92,10 @@ class History:
         return f"History({self.epochs.last or self.steps.last}{ended})"
 
     def state_dict(self) -> dict[str, Any]:
+        """The records of all kinds, as values that JSON can hold."""
         return {kind: getattr(self, kind).state_dict() for kind in ("steps", "validations", "epochs")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to where `state_dict` was taken."""
         for kind, records in state.items():
             getattr(self, kind).load_state_dict(records)

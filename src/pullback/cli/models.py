@@ -1,0 +1,108 @@
+"""The models that a configuration names, made of `pullback.nn`."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, Mapping
+
+import numpy as np
+
+from .. import nn
+from ..errors import ConfigurationError
+from ..functions.creation import asarray
+from ..modes import no_grad
+from ..random import Generator, using
+from ..tensor.core import Tensor
+
+_ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+
+
+def build(options: Mapping[str, Any], input_shape: tuple[int, ...], outputs: int, seed: int) -> nn.Module:
+    """The model of a configuration's [model] section, for data of this shape; its first weights depend on `seed`."""
+    with using(Generator(seed)):
+        return _KINDS[options["kind"]](options, input_shape, outputs)
+
+
+def _mlp(options: Mapping[str, Any], input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    layers: list[nn.Module] = [] if len(input_shape) == 1 else [nn.Flatten()]
+    sizes = [math.prod(input_shape), *options["hidden"]]
+    for size, next_size in pairwise(sizes):
+        layers += [nn.Linear(size, next_size), *_activated(options)]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+
+
+def _conv(options: Mapping[str, Any], input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """Convolutions of 3 x 3, each followed by taking the largest of 2 x 2, and two linear layers."""
+    if len(input_shape) != 3:
+        raise ConfigurationError(
+            f'model.kind = "conv" needs pictures (channels, height, width), the data have the shape {input_shape}.'
+        )
+    *_, height, width = input_shape
+    halvings = len(options["channels"])
+    if min(height, width) < 2**halvings:
+        raise ConfigurationError(
+            f"model.channels: {halvings} layers halve the picture {halvings} times; {height} x {width} is too small."
+        )
+    layers: list[nn.Module] = []
+    channels = [input_shape[0], *options["channels"]]
+    for count, next_count in pairwise(channels):
+        layers += [nn.Conv2d(count, next_count, 3, padding=1), _ACTIVATIONS[options["activation"]](), nn.MaxPool2d(2)]
+    features = channels[-1] * (height >> halvings) * (width >> halvings)
+    layers += [nn.Flatten(), nn.Linear(features, options["hidden"]), *_activated(options)]
+    return nn.Sequential(*layers, nn.Linear(options["hidden"], outputs))
+
+
+def _activated(options: Mapping[str, Any]) -> list[nn.Module]:
+    dropout: list[nn.Module] = [nn.Dropout(options["dropout"])] if options["dropout"] else []
+    return [_ACTIVATIONS[options["activation"]](), *dropout]
+
+
+def _transformer(options: Mapping[str, Any], input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return Transformer(
+        outputs, input_shape[0], options["layers"], options["heads"], options["width"], options["dropout"]
+    )
+
+
+_KINDS = {"mlp": _mlp, "conv": _conv, "transformer": _transformer}
+
+
+class Transformer(nn.Module):
+    """Predicts each next character of a text from those before: numbers of characters (samples, length) to scores
+    (samples, characters, length), which is how `pb.cross_entropy` takes them."""
+
+    def __init__(self, characters: int, context: int, layers: int, heads: int, width: int, dropout: float) -> None:
+        self.context = context
+        self.embedding = nn.Embedding(characters, width)
+        self.positions = nn.Embedding(context, width)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, heads, 4 * width, dropout, "gelu", batch_first=True, norm_first=True)
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, characters)
+        for table in (self.embedding, self.positions):
+            nn.init.normal_(table.weight, std=1 / math.sqrt(width))
+
+    def forward(self, tokens: Any) -> Tensor:
+        x = self.embedding(tokens) + self.positions.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            x = layer(x, is_causal=True)
+        return self.head(self.norm(x)).mT
+
+    def continued(self, tokens: list[int], count: int, generator: Generator, temperature: float = 1.0) -> list[int]:
+        """The tokens followed by `count` more, each drawn from what the model expects there."""
+        was_training = self.training
+        self.eval()
+        device = self.head.weight.device
+        thresholds = generator.uniform((count,)).numpy()
+        tokens = list(tokens)
+        with no_grad():
+            for threshold in thresholds:
+                shown = asarray(np.array([tokens[-self.context :]]), device=device)
+                scores = self(shown)[0, :, -1].to_device("numpy").numpy().astype(np.float64) / temperature
+                shares = np.cumsum(np.exp(scores - scores.max()))
+                drawn = np.searchsorted(shares, threshold * shares[-1], side="right")
+                tokens.append(int(min(drawn, len(shares) - 1)))
+        self.train(was_training)
+        return tokens

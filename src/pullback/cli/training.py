@@ -1,0 +1,183 @@
+"""`pullback train`: from a configuration to a finished run."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Callable, Iterator, Mapping
+
+import numpy as np
+
+from .. import backends, optim, train
+from ..data import Batches
+from ..errors import ConfigurationError
+from ..functions import losses
+from ..optim import schedules
+from ..train.interruption import REASON
+from . import configuration as configurations, datasets, folders, models, results
+from .configuration import Configuration
+
+
+def run(options: Namespace) -> int:
+    """Train as the command line says: 0 when the run is finished, 130 when Ctrl-C ended it."""
+    if options.print_config:
+        print(_printed(options), end="")
+        return 0
+    configuration, folder = _resumed(options) if options.resume else _new(options)
+
+    data = datasets.load(configuration["data"], configuration["seed"])
+    if options.resume:
+        folders.check_data(folder, data.fingerprint())
+    trainer, batches, test = _made(configuration, folder, data)
+    if not options.resume:
+        trainer.callbacks.insert(0, Beginning(configurations.written(configuration), data.fingerprint()))
+    if not options.quiet:
+        trainer.callbacks.append(train.Progress())
+    plan = configuration["train"]
+    with np.errstate(all="ignore"):  # what becomes of an overflow is reported by the trainer
+        history = trainer.fit(
+            batches,
+            epochs=plan["epochs"],
+            steps=plan["steps"],
+            validation=test,
+            validate_every=plan["validate_every"],
+            resume=options.resume,
+            overwrite=options.overwrite,
+        )
+    if history.stop_reason == REASON:
+        print(f"stopped at step {trainer.step}; go on with: pullback train --resume --folder {folder}")
+        return 130
+    for line in results.written(trainer, test, data, configuration, folder):
+        print(line)
+    return 0
+
+
+# -- what to train, and where ---------------------------------------------------------------------
+
+
+def _printed(options: Namespace) -> str:
+    if options.example and not options.config and not options.set:
+        return configurations.example_text(options.example)  # with its comments
+    return configurations.written(_configuration(options))
+
+
+def _configuration(options: Namespace) -> Configuration:
+    if bool(options.config) == bool(options.example):
+        raise ConfigurationError("name what to train: a CONFIG.toml, or an example such as `--example digits`.")
+    if options.example:
+        text = configurations.example_text(options.example)
+        return configurations.parsed(text, f"{options.example}.toml", Path.cwd(), options.set)
+    return configurations.read(Path(options.config), options.set)
+
+
+def _new(options: Namespace) -> tuple[Configuration, Path]:
+    configuration = _configuration(options)
+    name = configuration["name"]
+    folder = Path(options.folder) if options.folder else folders.next_free(name, Path())
+    folders.check_new(folder, options.overwrite)
+    return configuration, folder
+
+
+def _resumed(options: Namespace) -> tuple[Configuration, Path]:
+    """The run in the folder, which must be the one that is described, if one is."""
+    if options.config or options.example:
+        given = _configuration(options)
+        folder = Path(options.folder) if options.folder else folders.latest(given["name"], Path())
+        saved = configurations.read(folders.configuration_of(folder))
+        changes = list(_changes(saved, given))
+        if changes:
+            raise ConfigurationError(
+                f"{folder} holds another run: {'; '.join(changes)}. A run is resumed as it began: leave these as they "
+                "were, or start a new run without --resume."
+            )
+        return saved, folder
+    if not options.folder:
+        raise ConfigurationError("name the run to resume: its --folder, or the CONFIG.toml or --example that it is of.")
+    if options.set:
+        raise ConfigurationError("a run is resumed as it began: --set is for new runs.")
+    folder = Path(options.folder)
+    return configurations.read(folders.configuration_of(folder)), folder
+
+
+def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key in {**saved, **given}:
+        was, now = saved.get(key), given.get(key)
+        if isinstance(was, dict) and isinstance(now, dict):
+            yield from _changes(was, now, f"{key}.")
+        elif was != now:
+            yield f"{prefix}{key} was {was!r} and is {now!r}"
+
+
+# -- the parts of a run ---------------------------------------------------------------------------
+
+
+class Beginning(train.Callback):
+    """Makes the folder that of a new run, once the trainer has made sure that it may be."""
+
+    def __init__(self, configuration: str, fingerprint: str) -> None:
+        self.configuration = configuration
+        self.fingerprint = fingerprint
+
+    def on_start(self, trainer: train.Trainer) -> None:
+        assert trainer.folder is not None
+        folders.begin(trainer.folder, self.configuration, self.fingerprint)
+
+
+def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.Trainer, Batches, Batches]:
+    """The trainer, and the batches to train and to test with."""
+    plan, seed = configuration["train"], configuration["seed"]
+    model = models.build(configuration["model"], data.input_shape, data.outputs, seed)
+    model.to_device(backends.for_device(configuration["device"])[1])
+    size = plan["batch_size"]
+    if size > len(data.train):
+        raise ConfigurationError(f"train.batch_size: expected at most {len(data.train)}, the number of samples.")
+    batches = Batches(data.train, size, shuffle=True, seed=seed, drop_last=True)
+    total = plan["steps"] or plan["epochs"] * -(-len(batches) // plan["accumulate"])
+    options = dict(configuration["optimizer"])
+    trainer = train.Trainer(
+        model,
+        _loss(configuration["loss"]),
+        getattr(optim, _OPTIMIZERS[options.pop("kind")])(model.named_parameters(), **options),
+        schedule=_schedule(configuration["schedule"], total),
+        metrics=plan["metrics"],
+        callbacks=[train.JsonLines(), train.Report()],
+        clip_norm=plan["clip_norm"],
+        accumulate=plan["accumulate"],
+        average=plan["average"],
+        folder=folder,
+        checkpoint_every=plan["checkpoint_every"],
+        keep=plan["keep"],
+        seed=seed,
+    )
+    return trainer, batches, Batches(data.test, size)
+
+
+_OPTIMIZERS = {
+    "sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "adagrad": "Adagrad", "lion": "Lion",
+}  # fmt: skip
+_SCHEDULES = {
+    "constant": "Constant", "linear": "Linear", "cosine": "Cosine", "step": "Step", "exponential": "Exponential",
+    "onecycle": "OneCycle", "plateau": "Plateau",
+}  # fmt: skip
+
+
+def _loss(options: Mapping[str, Any]) -> Callable[[Any, Any], Any]:
+    functions: dict[str, Callable[[Any, Any], Any]] = {
+        "cross_entropy": lambda x, y: losses.cross_entropy(x, y, label_smoothing=options["label_smoothing"]),
+        "mse": losses.mse_loss,
+        "mae": losses.l1_loss,
+        "huber": lambda x, y: losses.huber_loss(x, y, delta=options["delta"]),
+    }
+    return functions[options["kind"]]
+
+
+def _schedule(options: Mapping[str, Any], total: int) -> Any:
+    if options["warmup"] >= total:
+        raise ConfigurationError(
+            f"schedule.warmup: expected fewer than the {total} steps of the run, got {options['warmup']}."
+        )
+    options = dict(options)
+    kind = options.pop("kind")
+    if kind in ("linear", "cosine", "onecycle"):
+        options["total"] = total
+    return getattr(schedules, _SCHEDULES[kind])(**options)

@@ -1,0 +1,124 @@
+"""Arithmetic for one formula on every library: results go into `out` where arrays can be written.
+
+A formula calls `xp.add(x, y, out)` and goes on with what that returns: `out` itself on NumPy, PyTorch and CuPy (a new
+array if `out` is None), always a new array where the library has no `out` (JAX, the array API standard).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Callable
+
+import numpy as np
+
+from .. import backends
+
+Unary = Callable[[Any, Any], Any]
+Binary = Callable[[Any, Any, Any], Any]
+
+
+class Arithmetic:
+    """Elementwise functions that take the array to write to as their last argument; `kernels` has all others."""
+
+    __slots__ = (
+        "kernels", "in_place", "add", "subtract", "multiply", "divide", "maximum", "sqrt", "sign", "abs", "negative"
+    )  # fmt: skip
+
+    kernels: Any
+    in_place: bool  # whether `out` is written to
+    add: Binary
+    subtract: Binary
+    multiply: Binary
+    divide: Binary
+    maximum: Binary
+    sqrt: Unary
+    sign: Unary
+    abs: Unary
+    negative: Unary
+
+    def __init__(self, backend: Any, in_place: bool, **functions: Any) -> None:
+        self.kernels = backend.xp
+        self.in_place = in_place
+        for name, function in functions.items():
+            setattr(self, name, function)
+
+    def convert(self, x: Any, dtype: Any, out: Any) -> Any:
+        """The values of `x` rounded to `dtype`, the dtype of `out`."""
+        if out is None or not self.in_place:
+            return self.kernels.astype(x, dtype)
+        out[...] = x
+        return out
+
+    def constants(self, values: tuple[float, ...], dtype: Any) -> tuple[Any, ...]:
+        """Numbers in the form in which a call with them is fastest and leaves the arrays' dtype alone."""
+        return tuple([float(value) for value in values])  # NumPy's scalars would count as arrays
+
+
+class _NumpyArithmetic(Arithmetic):
+    __slots__ = ()
+
+    def constants(self, values: tuple[float, ...], dtype: Any) -> tuple[Any, ...]:
+        return tuple([np.array(value, dtype) for value in values])  # a float would be converted in every call
+
+
+_UNARY = ("sqrt", "sign", "abs", "negative")
+_BINARY = ("add", "subtract", "multiply", "divide", "maximum")
+
+
+def _of_ufuncs(backend: Any, namespace: ModuleType, kind: type[Arithmetic]) -> Arithmetic:
+    made = {name: getattr(namespace, name) for name in (*_UNARY, *_BINARY)}
+    made["maximum"] = lambda x, y, out: namespace.maximum(x, y, out=out)  # NumPy takes this one's by name only
+    return kind(backend, True, **made)
+
+
+def _of_torch(backend: Any, torch: ModuleType) -> Arithmetic:
+    def unary(name: str) -> Unary:
+        function = getattr(torch, name)
+        return lambda x, out: function(x, out=out)
+
+    def binary(name: str) -> Binary:
+        function = getattr(torch, name)
+        return lambda x, y, out: function(x, y, out=out)
+
+    made = {name: unary(name) for name in _UNARY}
+    return Arithmetic(backend, True, **made, **{name: binary(name) for name in _BINARY})
+
+
+def _of_kernels(backend: Any) -> Arithmetic:
+    def unary(name: str) -> Unary:
+        function = getattr(backend.xp, name)
+        return lambda x, out: function(x)
+
+    made: dict[str, Any] = {name: unary(name) for name in _UNARY}
+    return Arithmetic(
+        backend,
+        False,
+        **made,
+        add=lambda x, y, out: x + y,
+        subtract=lambda x, y, out: x - y,
+        multiply=lambda x, y, out: x * y,
+        divide=lambda x, y, out: x / y,
+        maximum=lambda x, y, out: backend.xp.maximum(x, y),
+    )
+
+
+_NUMPY = _of_ufuncs(backends.NUMPY, np, _NumpyArithmetic)
+_by_backend: dict[int, Arithmetic] = {id(backends.NUMPY): _NUMPY}
+
+
+def arithmetic_of(backend: Any) -> Arithmetic:
+    """The arithmetic on a backend's raw arrays."""
+    found = _by_backend.get(id(backend))
+    if found is None:
+        if backend.name == "torch":
+            import torch
+
+            found = _of_torch(backend, torch)
+        elif backend.name == "cupy":
+            import cupy
+
+            found = _of_ufuncs(backend, cupy, Arithmetic)
+        else:
+            found = _of_kernels(backend)
+        _by_backend[id(backend)] = found
+    return found

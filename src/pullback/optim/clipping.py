@@ -1,0 +1,57 @@
+"""Bounding gradients before a step."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+from ..autodiff.gradients import Gradients
+from ..autodiff.graph import Leaf
+from ..errors import DtypeError
+from ..tensor.core import Tensor
+
+__all__ = ["clip_global_norm", "clip_value"]
+
+
+def clip_global_norm(gradients: Gradients | Iterable[Tensor], max_norm: float) -> Tensor:
+    """Scale gradients in place so that their joint L2 norm is at most `max_norm`; return the norm before.
+
+    `gradients` are a `pb.Gradients`, gradients themselves, or parameters, whose `.grad` is then meant (frozen ones,
+    and those without one, are left out). The norm is a 0-d tensor, right for very large and very small values.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
+    >>> (w * w / 2).sum().backward()
+    >>> pb.optim.clip_global_norm([w], 1.0)
+    tensor(5.)
+    >>> w.grad
+    tensor([0.6, 0.8])
+    """
+    return _contained("clip_global_norm", gradients).clip_global_norm(max_norm)
+
+
+def clip_value(gradients: Gradients | Iterable[Tensor], limit: float) -> None:
+    """Clip every element of gradients, given as for `clip_global_norm`, to [-limit, limit] in place.
+
+    >>> import pullback as pb
+    >>> g = pb.tensor([3.0, -0.5])
+    >>> pb.optim.clip_value([g], 1.0)
+    >>> g
+    tensor([ 1. , -0.5])
+    """
+    _contained("clip_value", gradients).clip_value(limit)
+
+
+def _contained(caller: str, gradients: Any) -> Gradients:
+    """A container of the gradients meant."""
+    if isinstance(gradients, Gradients):
+        return gradients
+    tensors = [gradients] if isinstance(gradients, Tensor) else list(gradients)
+    for tensor in tensors:
+        if type(tensor) is not Tensor:
+            raise DtypeError(f"{caller}: expected tensors or a pb.Gradients, got {type(tensor).__name__}.")
+    # a frozen variable still has the cell of its gradient, and must not be taken for a gradient
+    if any([tensor._node is not None or hasattr(tensor, "_cell") for tensor in tensors]):
+        tensors = [t.grad for t in tensors if type(t._node) is Leaf and t.grad is not None]
+    container = Gradients()
+    container._by_node = {id(tensor): tensor for tensor in tensors}  # type: ignore[misc]  # any keys will do
+    return container

@@ -1,0 +1,76 @@
+"""Stochastic gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping
+
+from ..errors import ConfigurationError
+from .arithmetic import Arithmetic
+from .optimizer import Arrays, Group, Optimizer
+from .regularization import descent_direction
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent; with `momentum` along a decaying sum of the gradients.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = pb.optim.SGD([w], lr=0.1, momentum=0.9)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8, 1.6], requires_grad=True)
+    """
+
+    counts_steps = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+                "nesterov": nesterov, "maximize": maximize,
+            },
+        )  # fmt: skip
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        options = {**self.defaults, **group}
+        if options["nesterov"] and (options["momentum"] == 0 or options["dampening"] != 0):
+            raise ConfigurationError("SGD: nesterov needs momentum above 0 and dampening 0.")
+        super().add_param_group(group)
+
+    def buffer_names(self, group: Group, parameter: Any) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] else ()
+
+    def constants(self, group: Group, step: int) -> tuple[float, ...]:
+        new = 1.0 if step == 1 else 1.0 - group["dampening"]  # the first gradient enters whole
+        return float(group["lr"]), float(group["momentum"]), new, float(group["weight_decay"])
+
+    def update(
+        self, xp: Arithmetic, group: Group, constants: Arrays, w: Any, g: Any, buffers: Arrays, spare: Arrays, out: Any
+    ) -> Arrays:
+        lr, momentum, new, weight_decay = constants
+        change, room = spare
+        g = descent_direction(xp, group, w, g, weight_decay, room, change)
+        if not group["momentum"]:
+            return (xp.subtract(w, xp.multiply(g, lr, change), out),)
+        velocity = xp.multiply(buffers[0], momentum, buffers[0])
+        velocity = xp.add(velocity, xp.multiply(g, new, change) if group["dampening"] else g, velocity)
+        if group["nesterov"]:
+            change = xp.add(g, xp.multiply(velocity, momentum, change), change)
+            change = xp.multiply(change, lr, change)
+        else:
+            change = xp.multiply(velocity, lr, change)
+        return xp.subtract(w, change, out), velocity

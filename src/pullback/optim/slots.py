@@ -1,0 +1,200 @@
+"""What an optimizer holds per parameter: its buffers, and how one update of it runs.
+
+NumPy parameters are updated in place, large ones in stretches that stay in the processor's cache. Elsewhere it cannot
+be known who else sees a parameter's memory, so it gets a new array; buffers are the optimizer's own everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+import numpy as np
+
+from .. import backends, dtypes
+from ..autodiff.graph import Leaf
+from ..errors import GradientError, ShapeError
+from ..tensor.core import Tensor, make
+from ..tensor.writing import separate
+from .arithmetic import Arithmetic, arithmetic_of
+
+_ndarray = np.ndarray
+_NUMPY = backends.NUMPY
+STRETCH = 65536  # elements of a large NumPy array that are updated at a time
+
+
+class Slot:
+    """One parameter and what is kept for it."""
+
+    __slots__ = (
+        "parameter", "label", "step", "names", "buffers", "lent",
+        "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "stretched", "spare",
+    )  # fmt: skip
+
+    parameter: Any  # a tensor, or a NumPy array
+    label: str  # how errors name it
+    step: int  # updates so far
+    names: tuple[str, ...]
+    buffers: list[Tensor]  # in the order of `names`
+    lent: bool  # whether clones of the buffers were given out since they were last written
+    backend: Any  # this and the next three say what the buffers and scratch arrays were made for
+    device: str
+    dtype: Any
+    shape: Any
+    working: Any  # the dtype of buffers and arithmetic
+    arithmetic: Arithmetic
+    halved: bool  # whether the parameter has half precision, and `working` is float32
+    stretched: bool
+    spare: tuple[Any, ...]  # scratch arrays, shared with other parameters
+
+    def __init__(self, parameter: Any, label: str) -> None:
+        self.parameter = parameter
+        self.label = label
+        self.step = 0
+        self.names = ()
+        self.buffers = []
+        self.lent = False
+        self.backend = None
+
+    @property
+    def raw(self) -> Any:
+        """The parameter's raw array."""
+        return self.parameter if type(self.parameter) is _ndarray else self.parameter._data
+
+    def prepare(self, optimizer: Any, group: dict[str, Any]) -> None:
+        """Everything that can fail or allocates, so that nothing fails once the first parameter has changed."""
+        parameter = self.parameter
+        names = optimizer.buffer_names(group, self.raw)
+        if not self._fits(self.raw, names):
+            self._settle(optimizer, group, names)
+        if self.lent:
+            self._reclaim()
+        if type(parameter) is _ndarray:
+            return
+        if parameter._node is not None and type(parameter._node) is not Leaf:
+            raise GradientError(f"step: {self.label} was a variable and has become the result of an operation.")
+        if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_data"):
+            parameter._data = _NUMPY.copy(parameter._data)
+
+    def _fits(self, raw: Any, names: tuple[str, ...]) -> bool:
+        if self.names != names or self.backend is None or self.shape != raw.shape or self.dtype != raw.dtype:
+            return False
+        if type(raw) is _ndarray:
+            return self.backend is _NUMPY and (not self.stretched or raw.flags.c_contiguous)
+        return self.backend is backends.of(raw) and self.device == self.backend.device_of(raw)
+
+    def _settle(self, optimizer: Any, group: dict[str, Any], names: tuple[str, ...]) -> None:
+        """Make or move buffers and scratch arrays so that they fit the parameter as it is now."""
+        raw = self.raw
+        backend: Any = backends.of(raw)
+        device = backend.device_of(raw)
+        halved = backend.dtype_of(raw).name in ("float16", "bfloat16")
+        working = backend.raw_dtype(dtypes.float32) if halved else raw.dtype
+        kept = dict(zip(self.names, self.buffers))
+        if kept and self.backend is not None and tuple(self.shape) != tuple(raw.shape):
+            raise ShapeError(
+                f"step: {self.label} had shape {tuple(self.shape)} and has {tuple(raw.shape)} now, "
+                "which its state does not fit. Make a new optimizer."
+            )
+        buffers = []
+        for name in names:
+            if name in kept:
+                moved = backends.transfer(kept[name]._data, device)
+                buffers.append(make(backend.xp.astype(moved, working), None))
+            else:
+                buffers.append(make(optimizer.new_buffer(name, group, raw, working, backend.xp), None))
+        self.lent = bool(kept)  # they may be seen by others: found out when they are written
+        self.names, self.buffers = names, buffers
+        self.backend, self.device, self.dtype, self.shape = backend, device, raw.dtype, raw.shape
+        self.working, self.halved, self.arithmetic = working, halved, arithmetic_of(backend)
+        self.stretched = optimizer.elementwise and backend is _NUMPY and raw.size > STRETCH and raw.flags.c_contiguous
+        optimizer.scratch_pool.serve(self, optimizer.scratch + 2 * halved)
+
+    def _reclaim(self) -> None:
+        """Copy the buffers that somebody else may still see."""
+        for buffer in self.buffers:
+            if self.arithmetic.in_place and not self.backend.is_exclusive(buffer, "_data"):
+                buffer._data = self.backend.copy(buffer._data)
+        self.lent = False
+
+    # -- one update ----------------------------------------------------------------------------------
+
+    def advance(self, optimizer: Any, group: dict[str, Any], constants: tuple[Any, ...], gradient: Any) -> None:
+        """Update the parameter and the buffers; `prepare` has been called."""
+        self.step += 1
+        if type(self.parameter) is Tensor:
+            separate(self.parameter)
+        raw = self.raw
+        buffers = [buffer._data for buffer in self.buffers]
+        if self.stretched:
+            flat, gradient = raw.reshape(-1), gradient.reshape(-1)
+            buffers = [buffer.reshape(-1) for buffer in buffers]
+            for start in range(0, flat.size, STRETCH):
+                here = slice(start, start + STRETCH)
+                part, parts = flat[here], [buffer[here] for buffer in buffers]
+                spare = self.spare if part.size == STRETCH else [array[: part.size] for array in self.spare]
+                self._run(optimizer, group, constants, part, gradient[here], parts, spare)
+            return
+        result = self._run(optimizer, group, constants, raw, gradient, buffers, self.spare)
+        if self.backend is not _NUMPY:
+            self.parameter._data = result[0]
+            for buffer, new in zip(self.buffers, result[1:]):
+                buffer._data = new
+
+    def _run(
+        self, optimizer: Any, group: Any, constants: Any, raw: Any, gradient: Any, buffers: Any, spare: Any
+    ) -> tuple[Any, ...]:
+        xp = self.arithmetic
+        out = raw if self.backend is _NUMPY else None
+        if not self.halved:
+            return optimizer.update(xp, group, constants, raw, gradient, buffers, spare, out)
+        *spare, room, other_room = spare
+        parameter = xp.convert(raw, self.working, room)
+        gradient = xp.convert(gradient, self.working, other_room)
+        new, *buffers = optimizer.update(xp, group, constants, parameter, gradient, buffers, spare, room)
+        return xp.convert(new, self.dtype, out), *buffers
+
+
+class ScratchPool:
+    """Flat arrays, a few per device and dtype, from which the scratch arrays of all parameters are cut."""
+
+    def __init__(self) -> None:
+        self._flat: dict[tuple[Any, ...], list[Any]] = {}
+        self._served: list[tuple[Slot, int]] = []
+
+    def serve(self, slot: Slot, count: int) -> None:
+        """Give `slot` its scratch arrays."""
+        if not slot.arithmetic.in_place:
+            slot.spare = (None,) * count
+            return
+        self._served = [entry for entry in self._served if entry[0] is not slot] + [(slot, count)]
+        key, size = self._key(slot), _size(self._shape(slot))
+        flat = self._flat.get(key, [])
+        if len(flat) >= count and (not count or flat[0].shape[0] >= size):
+            self._cut(slot, count, flat)
+            return
+        sharing = [entry for entry in self._served if self._key(entry[0]) == key]
+        size = max(_size(self._shape(other)) for other, _ in sharing)
+        number = max(other_count for _, other_count in sharing)
+        self._flat[key] = flat = [slot.backend.xp.zeros((size,), slot.working, slot.raw) for _ in range(number)]
+        for other, other_count in sharing:  # all of them, so that the old arrays are let go
+            self._cut(other, other_count, flat)
+
+    @staticmethod
+    def _key(slot: Slot) -> tuple[Any, ...]:
+        return (id(slot.backend), slot.device, slot.working)
+
+    @staticmethod
+    def _shape(slot: Slot) -> tuple[int, ...]:
+        return (STRETCH,) if slot.stretched else tuple(slot.shape)
+
+    def _cut(self, slot: Slot, count: int, flat: Iterable[Any]) -> None:
+        shape = self._shape(slot)
+        size = _size(shape)
+        slot.spare = tuple([slot.backend.xp.reshape(array[:size], shape) for array in list(flat)[:count]])
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size

@@ -1,0 +1,42 @@
+"""The examples that come with the command line do what they promise."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def train(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "pullback", "train", "--folder", "run", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_digits_are_learnt_and_drawn(tmp_path):
+    out = train(tmp_path, "--example", "digits")
+    assert float(re.search(r"^test accuracy ([\d.]+)%$", out, re.MULTILINE)[1]) >= 97
+    for name, file in {"report": "report.html", "picture": "predictions.svg"}.items():
+        path = Path(re.search(rf"^{name}: +(.+)$", out, re.MULTILINE)[1])
+        assert path == tmp_path / "run" / file and path.stat().st_size > 1000
+    picture = (tmp_path / "run" / "predictions.svg").read_text()
+    wrong = re.findall(r">(\d), is (\d)<", picture)
+    right = re.findall(r'class="caption"[^>]*>(\d)<', picture)
+    assert all(said != is_ for said, is_ in wrong) and len(wrong) + len(right) == 96
+    assert len(wrong) == round((1 - float(re.search(r"accuracy ([\d.]+)%", out)[1]) / 100) * 359)
+
+
+def test_regression_is_fitted(tmp_path):
+    out = train(tmp_path, "--example", "regression", "--quiet")
+    assert float(re.search(r"^test r2 ([\d.]+)$", out, re.MULTILINE)[1]) > 0.97
+
+
+def test_charlm_ends_with_a_sample_and_bits_per_character(tmp_path):
+    settings = ["train.steps=40", "data.characters=50_000", "model.width=32", "model.layers=1", "schedule.warmup=5"]
+    out = train(tmp_path, "--example", "charlm", "--quiet", *(part for s in settings for part in ("--set", s)))
+    assert 1 < float(re.search(r"^test bits per character ([\d.]+)$", out, re.MULTILINE)[1]) < 5.5
+    sample = (tmp_path / "run" / "sample.txt").read_text()
+    assert len(sample) == 400
+    assert out.startswith("a sample of what it writes:\n    " + sample.splitlines()[0])

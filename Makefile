@@ -11,11 +11,17 @@ STAMP := $(VENV)/.installed
 # Workers share the cores: a thread pool in each of them would only get in the way.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
+PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
+
+# The engine's tests run again under each of these.
+STRATEGIES := balanced budget region
+ENGINE_TESTS := $(addprefix tests/,autodiff functions linalg manipulation operations tensor transforms)
+
 .PHONY: help test test-all lint format bench demo clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo 'make test       lint and the tests: what CI runs'
+	@echo 'make test       lint, the tests, the engine under each checkpointing strategy: what CI runs'
 	@echo 'make test-all   lint and all tests, the slow ones too'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the code'
@@ -24,10 +30,12 @@ help:
 	@echo 'make clean      remove .venv and all caches'
 
 test: lint $(STAMP)-test
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
+	$(PYTEST)
+	$(foreach strategy,$(STRATEGIES),$(PYTEST) $(ENGINE_TESTS) --checkpointing $(strategy) &&) true
 
 test-all: lint $(STAMP)-test
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'slow or not slow' $(PYTEST_FLAGS)
+	$(PYTEST) -m 'slow or not slow'
+	$(foreach strategy,$(STRATEGIES),$(PYTEST) $(ENGINE_TESTS) -m 'slow or not slow' --checkpointing $(strategy) &&) true
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .

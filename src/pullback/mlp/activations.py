@@ -15,10 +15,9 @@ import numpy as np
 
 from ..backends import coefficients
 from ..errors import ConfigurationError
+from .straight import Step
 
-__all__ = ["ACTIVATIONS", "Activation", "Step", "activation_named"]
-
-Step = tuple[Callable[..., Any], tuple[Any, ...]]
+__all__ = ["ACTIVATIONS", "Activation", "activation_named"]
 
 _SLOPE = 0.01
 _LARGEST_EXPONENT = {"f": 87.0, "d": 708.0}  # exp of more would overflow

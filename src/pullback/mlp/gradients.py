@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DtypeError, NumericalInstabilityError, ShapeError
-from .activations import Step, softmax_backward
+from .activations import softmax_backward
 from .arrays import aligned_zeros
 from .layout import Layout, positive
 from .scratch import ForwardPlan, Rows, Scratch, product
+from .straight import Input, Step, in_a_row, sample_of
 
 if TYPE_CHECKING:
     from .network import Mlp
@@ -263,8 +264,12 @@ class BackwardPlan:
             elif grads._d_input is not None:
                 d_input = grads._d_input[0] if samples == 1 else grads._d_input[:samples]
                 steps.append((product(samples * inputs), (delta, weights, d_input)))
-        # What is left is the gradient of the first weights: `matrix`, `d_weights` and the input.
-        self.run = _runner(steps, product(d_weights.size), matrix.T, d_weights, plan)
+        x: Any = Input()
+        if plan.first_input is not None:
+            steps.append((np.copyto, (plan.first_input[0], sample_of(plan.shape))))
+            x = plan.first_input
+        steps.append((product(d_weights.size), (matrix.T, x, d_weights)))
+        self.run = in_a_row(steps)
 
 
 def _groups(mlp: Mlp, samples: int) -> list[range]:
@@ -288,20 +293,3 @@ def _factors(group: range, plan: ForwardPlan, factors: Rows) -> list[Step]:
     stretches = [rows.stretch(first, end) for rows in (plan.inputs, plan.outputs, plan.kept, factors)]
     steps: list[Step] = activation.factor(*stretches)
     return steps
-
-
-def _runner(
-    steps: list[Step], multiply: Callable[..., Any], turned: Any, d_weights: Any, plan: ForwardPlan
-) -> Callable[[Any], None]:
-    """One function that runs the steps, and the product with the input at the end."""
-    padded = plan.first_input
-
-    def run(x: Any) -> None:
-        for call, given in steps:
-            call(*given)
-        if padded is not None:
-            padded[0] = x if x.ndim == 1 else x[0]
-            x = padded
-        multiply(turned, x, d_weights)
-
-    return run

@@ -161,11 +161,9 @@ class Mlp:
         """
         if scratch._mlp is not self:
             raise ShapeError(f"forward: this scratch belongs to another Mlp. Write `mlp.scratch({scratch.batch})`.")
-        try:
-            plan = scratch._plans[x.shape] if x.dtype is self._layout.dtype else scratch._plan(x, "forward")
-        except (AttributeError, KeyError, TypeError):
-            plan = scratch._plan(x, "forward")
-        scratch._current = plan
+        plan = scratch._current
+        if plan is None or type(x) is not np.ndarray or x.shape != plan.shape or x.dtype is not plan.dtype:
+            scratch._current = plan = scratch._plan(x, "forward")
         return plan.run(x)
 
     def backward(self, x: Any, scratch: Scratch, grads: MlpGradients) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Callable
 import numpy as np
 
 from ..errors import DtypeError, ShapeError
-from .activations import Step
 from .arrays import aligned_zeros
 from .layout import Layout, positive
+from .straight import Input, Step, in_a_row, sample_of
 
 if TYPE_CHECKING:
     from .network import Mlp
@@ -144,11 +144,12 @@ def product(size: int) -> Callable[..., Any]:
 class ForwardPlan:
     """The calls of a forward pass for one shape of input: `run(x)` returns the output."""
 
-    __slots__ = ("shape", "samples", "activations", "outputs", "inputs", "kept", "first_input", "run")
+    __slots__ = ("shape", "dtype", "samples", "activations", "outputs", "inputs", "kept", "first_input", "run")
 
     def __init__(self, mlp: Mlp, buffers: Buffers, shape: tuple[int, ...]) -> None:
         layout = mlp._layout
         self.shape = shape
+        self.dtype = layout.dtype
         self.activations = layout.activations
         self.samples = samples = 1 if len(shape) == 1 else shape[0]
         self.outputs = Rows(layout, samples, buffers.outputs)
@@ -156,28 +157,25 @@ class ForwardPlan:
         self.inputs = Rows(layout, samples, buffers.inputs) if separate else self.outputs
         self.kept = Rows(layout, samples, buffers.kept) if separate else self.outputs
         self.first_input = aligned_zeros((2, layout.sizes[0]), layout.dtype) if samples == 1 else None
-        first: list[Step] = []
         steps: list[Step] = []
         for layer, activation in enumerate(layout.activations):
             weights, biases = layout.weights(mlp.parameters, layer), layout.biases(mlp.parameters, layer)
             out = self.outputs.values(layer)
             z = self.inputs.values(layer) if activation.keeps_input else out
-            previous = self.outputs.values(layer - 1) if layer else None
-            linear = _linear(weights, biases, previous, z, buffers, samples)
             if layer:
-                steps += linear
+                previous = self.outputs.values(layer - 1)
             else:
-                first, rest = linear[:1], linear[1:]
-                steps += rest
+                previous = sample_of(shape) if samples == 1 else Input()
+            steps += _linear(weights, biases, previous, z, buffers, samples)
             work = [buffer[: z.size].reshape(z.shape) for buffer in buffers.work]
             steps += activation.forward(z, out, self.kept.values(layer), work)
         out = self.outputs.values(len(layout) - 1)
         result = out.reshape(*shape[:-1], layout.sizes[-1])
-        self.run = _runner(first[0], steps, shape, result)
+        self.run = in_a_row(steps, result)
 
 
 def _linear(weights: Any, biases: Any, x: Any, z: Any, buffers: Buffers, samples: int) -> list[Step]:
-    """z = x @ weights.T + biases. The first of the steps is the one that reads `x`."""
+    """z = x @ weights.T + biases"""
     outputs, inputs = weights.shape
     if samples == 1:
         return [(np.dot, (weights, x, z)), (np.add, (z, biases, z))]
@@ -188,30 +186,8 @@ def _linear(weights: Any, biases: Any, x: Any, z: Any, buffers: Buffers, samples
     if _is_turned(samples, inputs, outputs):
         turned = buffers.turned_input[: samples * inputs].reshape(inputs, samples)
         result = buffers.turned_output[: samples * outputs].reshape(outputs, samples)
-        reading: Step = (np.copyto, (turned, None if x is None else x.T))
-        return [reading, (multiply, (weights, turned, result)), (np.copyto, (z, result.T)), *adding]
-    if x is None:
+        return [(np.copyto, (turned, x.T)), (multiply, (weights, turned, result)), (np.copyto, (z, result.T)), *adding]
+    if isinstance(x, Input):
         return [(multiply, (x, weights.T, z)), *adding]
     parts = _parts(samples, inputs, outputs)
     return [*[(multiply, (x[part], weights.T, z[part])) for part in parts], *adding]
-
-
-def _runner(first: Step, steps: list[Step], shape: tuple[int, ...], result: Any) -> Callable[[Any], Any]:
-    """One function that runs the steps. The first reads the input, the others know their arguments."""
-    function, (left, right, *out) = first
-    if function is np.copyto:
-        read: Callable[[Any], Any] = lambda x: function(left, x.T)
-    elif left is None:
-        read = lambda x: function(x, right, *out)
-    elif len(shape) == 1:
-        read = lambda x: function(left, x, *out)
-    else:
-        read = lambda x: function(left, x[0], *out)
-
-    def run(x: Any) -> Any:
-        read(x)
-        for call, given in steps:
-            call(*given)
-        return result
-
-    return run

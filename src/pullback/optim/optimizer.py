@@ -60,6 +60,7 @@ class Optimizer:
         self.param_groups = []
         self.scratch_pool = ScratchPool()
         self._slots: list[list[Slot]] = []  # per group
+        self._last_constants: tuple[Any, tuple[Any, ...]] = (None, ())
         check_options(self._name, defaults, defaults)
         if isinstance(params, (Tensor, _ndarray, Mapping)) or not isinstance(params, Iterable):
             hint = "model.parameters()" if hasattr(params, "parameters") else "[w, b]"
@@ -195,12 +196,19 @@ class Optimizer:
                 slot.prepare(self, group)
                 if slot.step + 1 != step or slot.working is not dtype or slot.arithmetic is not xp:
                     step, dtype, xp = slot.step + 1, slot.working, slot.arithmetic
-                    constants = xp.constants(self.constants(group, step), dtype)
+                    constants = self._constants_for(self.constants(group, step), xp, dtype)
                 work.append((slot, group, constants, gradient))
         with np.errstate(all="ignore"):  # a warning turned into an error would stop half-way
             for slot, group, constants, gradient in work:
                 slot.advance(self, group, constants, gradient)
         return loss
+
+    def _constants_for(self, values: tuple[float, ...], xp: Any, dtype: Any) -> tuple[Any, ...]:
+        """The numbers of an update as its arithmetic takes them; those of the last update if they are the same."""
+        key = (values, id(xp), dtype)
+        if key != self._last_constants[0]:
+            self._last_constants = (key, xp.constants(values, dtype))
+        return self._last_constants[1]
 
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.

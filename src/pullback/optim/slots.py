@@ -19,7 +19,7 @@ from .arithmetic import Arithmetic, arithmetic_of
 
 _ndarray = np.ndarray
 _NUMPY = backends.NUMPY
-STRETCH = 65536  # elements of a large NumPy array that are updated at a time
+STRETCH = 131072  # elements of a large NumPy array that are updated at a time
 
 
 class Slot:

@@ -25,7 +25,7 @@ __all__ = ["Report"]
 _WRITING_SHARE = 0.02  # of the time at most goes into pages that are written while the run goes on
 _NOISY = 60  # a line of more points is also drawn smoothed
 _NOT_VALUES = ("step", "epoch", "seconds")
-_DECADES = ("loss", "learning_rate", "gradient_norm")  # values that may need a logarithmic scale
+_DECADES = ("loss", "gradient_norm")  # values that may need a logarithmic scale; a rate that ends near 0 does not
 _TITLES = {
     "loss": ("Loss", ""),
     "learning_rate": ("Learning rate", ""),

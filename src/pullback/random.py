@@ -303,14 +303,17 @@ class Generator:
         size = _size(shape)
         length = -(-size // whole) * whole
         key, offset = self.next_key(length * words)
-        parts = []
+        values = convert(np.empty((words, 0), np.uint32))
+        if length > _CHUNK:
+            values = np.empty(length, values.dtype)  # at once: memory for less than all would be filled in vain
         for start in range(0, length, _CHUNK):
             count = min(_CHUNK, length - start)
             raw = philox_uint32(key, offset + start * words, count * words)
-            parts.append(convert(raw.reshape(count, words).T))
-        if not parts:
-            parts.append(convert(np.empty((words, 0), np.uint32)))
-        values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            part = convert(raw.reshape(count, words).T)
+            if length <= _CHUNK:
+                values = part
+            else:
+                values[start : start + count] = part
         return values[:size].reshape(shape)
 
     def _below(self, bound: int, shape: tuple[int, ...]) -> Any:

@@ -172,6 +172,10 @@ def test_samples_that_do_not_fit_together_are_named():
         next(iter(Batches([(np.zeros(2),), (np.zeros(3),)], 2)))
     with pytest.raises(pb.ShapeError, match="parts"):
         next(iter(Batches([(1, 2), (1,)], 2)))
+    with pytest.raises(pb.DtypeError, match=r"part 0 .* dict.*Pass `collate`"):
+        next(iter(Batches([{"x": 1}, {"x": 2}], 2)))
+    with pytest.raises(pb.DtypeError, match=r"part 1 .* NoneType.*Pass `collate`"):
+        next(iter(Batches([(1, None), (2, None)], 2)))
     lengths = Batches(["a", "bcd"], 2, collate=lambda samples: [len(sample) for sample in samples])
     assert list(lengths) == [[1, 3]]
 

@@ -90,11 +90,19 @@ def test_a_split_shares_out_every_sample_once(length, fractions, sizes):
         (10, [1.5, -0.5], "positive"),
         (10, [], "add up"),
         (3, [0.9, 0.1], "part would be empty"),
+        (10, 0.8, r"fractions is a list, such as \[0.8, 0.2\], got 0.8"),
     ],
 )
 def test_a_split_that_makes_no_sense_is_refused(length, fractions, words):
     with pytest.raises(pb.ConfigurationError, match=words):
         random_split(range(length), fractions)
+
+
+def test_a_tuple_of_arrays_is_split_along_its_samples(arrays):
+    training, _ = random_split((np.arange(20), np.arange(20) * 2), [0.8, 0.2])
+    assert len(training) == 16
+    first, second = training[np.arange(3)]
+    assert first.shape == (3,) and (second == 2 * first).all()
 
 
 @pytest.mark.parametrize(("count", "length", "stride"), [(8, 3, None), (7, 3, None), (9, 4, 1), (20, 5, 2), (4, 3, 7)])

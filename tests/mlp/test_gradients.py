@@ -299,6 +299,7 @@ def test_wrong_order_and_strangers_are_refused(mlp):
     [
         (([4],), {}, "at least"),
         (([],), {}, "at least"),
+        ((4, 2), {}, r"list of sizes, such as \[4, 16, 1\], got 4"),
         (([4, 0],), {}, "positive integer, got 0"),
         (([4, 2.5],), {}, "positive integer, got float"),
         (([4, 2, 1],), {"activation": "rleu"}, "no activation 'rleu'; there are identity"),

@@ -123,6 +123,7 @@ def test_all_problems_are_named_at_once():
 
 def test_no_mapping_is_refused():
     refused(pb.ConfigurationError, [1, 2], "list")
+    refused(pb.ConfigurationError, pb.nn.Linear(1, 1), "Linear. Write `module.state_dict()`")
 
 
 def test_without_strict_only_common_names_are_loaded():

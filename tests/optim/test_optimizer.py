@@ -203,6 +203,7 @@ def test_refuses_what_is_no_parameter():
     refused(pb.DtypeError, "int32", [pb.tensor([1], dtype=pb.int32)])
     refused(pb.DtypeError, "real and imaginary", [pb.tensor([1j])])
     refused(pb.DtypeError, "float", [0.5])
+    refused(pb.DtypeError, r"but Linear. Write `model.parameters\(\)`", pb.nn.Sequential(pb.nn.Linear(2, 2)))
     refused(pb.ConfigurationError, "read-only", [fixed])
     refused(pb.ConfigurationError, "all be tensors", [w, np.ones(2)])
     refused(pb.ConfigurationError, "all parameters of a group or none", [("w", w), pb.tensor([1.0])])

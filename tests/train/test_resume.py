@@ -177,10 +177,11 @@ def test_without_a_folder_resuming_goes_on_from_memory():
     changes = {"folder": None, "checkpoint_every": None}
     trainer, undisturbed = made(**changes), made(**changes)
     data = DATA["shuffled"]()
-    trainer.fit(data, steps=7)
+    validation = Batches((X, CLASSES), 8)
+    trainer.fit(data, steps=7, validation=validation, validate_every=7)
     next(iter(data))  # somebody else looks at the data
-    trainer.fit(data, epochs=3, resume=True)
-    undisturbed.fit(DATA["shuffled"](), epochs=3)
+    trainer.fit(data, epochs=3, validation=validation, validate_every=7, resume=True)
+    undisturbed.fit(DATA["shuffled"](), epochs=3, validation=validation, validate_every=7)
     assert fingerprint(trainer) == fingerprint(undisturbed)
 
 

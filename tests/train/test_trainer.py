@@ -438,6 +438,27 @@ def test_metrics_of_an_epoch_are_those_of_its_outputs():
         assert record["accuracy"] == np.mean(chosen == classes)
 
 
+def test_a_metric_of_your_own_gets_outputs_without_a_graph():
+    class Kept(Nameless):
+        seen: list[pb.Tensor] = []
+
+        def update(self, output, target):
+            assert not output[0].requires_grad and not output[1]["again"].requires_grad
+            self.seen.append(np.asarray(output[0]))
+
+    class Two(pb.nn.Linear):
+        def forward(self, x):
+            out = super().forward(x)
+            return out, {"again": 2 * out}
+
+    model = Two(4, 2, dtype=pb.float64)
+    trainer = Trainer(
+        model, lambda out, y: pb.mse_loss(out[0], y), SGD(model.parameters()), metrics={"kept": Kept()}, accumulate=2
+    )
+    history = trainer.fit([(X, Y)] * 2, epochs=1, validation=[(X, Y)])
+    assert len(Kept.seen) == 3 and history.epochs.last["kept"] == 0.0
+
+
 @pytest.mark.parametrize(("goal", "sign"), [("lowest", 1), ("highest", -1)])
 def test_early_stopping_ends_a_run_that_does_not_improve(goal, sign):
     values = iter([5.0, 4.0, 4.5, 3.95, 3.9, 3.85, 0.0])
@@ -587,6 +608,19 @@ def test_a_second_fit_is_a_new_run():
     assert histories[0] == histories[1]
 
 
+class Nameless:
+    """A metric without a name."""
+
+    def reset(self):
+        pass
+
+    def update(self, output, target):
+        pass
+
+    def compute(self):
+        return 0.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -599,12 +633,27 @@ def test_a_second_fit_is_a_new_run():
         ({"folder": "x", "best": "a", "goal": "up"}, "got 'up'"),
         ({"callbacks": [print]}, "not a pb.train.Callback"),
         ({"metrics": "speed"}, "no metric 'speed'"),
+        ({"metrics": [Nameless()]}, r"Nameless has no name.*\{"),
+        ({"metrics": Nameless()}, r"Nameless has no name.*\{"),
+        ({"clip_norm": "1"}, "clip_norm must be positive, got '1'"),
+        ({"accumulate": 1.5}, "accumulate must be at least 1.*got 1.5"),
+        ({"callbacks": EarlyStopping()}, "callbacks is a list"),
+        ({"callbacks": [EarlyStopping]}, "the class EarlyStopping"),
+        ({"average": 1}, "average is a decay below 1.*got 1"),
+        ({"average": True}, "average is a decay below 1.*got True"),
+        ({"scaler": True}, "scaler is a pb.optim.LossScaler.*got True"),
+        ({"model": pb.nn.Linear}, "model is a pb.nn.Module.*the class Linear"),
+        ({"model": np.tanh}, "model is a pb.nn.Module.*ufunc"),
+        ({"loss": "mse"}, "loss is a function.*got 'mse'"),
+        ({"loss": pb.nn.MSELoss}, "loss is a function.*the class MSELoss"),
+        ({"optimizer": "adam"}, "optimizer is one of pb.optim.*got 'adam'"),
+        ({"optimizer": Adam}, "optimizer is one of pb.optim.*the class Adam"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(arguments, words):
     model = network()
     with pytest.raises(pb.ConfigurationError, match=words):
-        Trainer(model, pb.mse_loss, SGD(model.parameters()), **arguments)
+        Trainer(**{"model": model, "loss": pb.mse_loss, "optimizer": SGD(model.parameters()), **arguments})
 
 
 @pytest.mark.parametrize(
@@ -614,12 +663,47 @@ def test_settings_that_make_no_sense_are_refused(arguments, words):
         ({"epochs": 1, "resume": True, "overwrite": True}, "set one of them"),
         ({"epochs": 1, "validate_every": 2}, "with validation data"),
         ({"epochs": 1, "validate_every": 0, "validation": [(X, Y)]}, "validate_every=0"),
+        ({"epochs": 1.5}, "epochs must be an integer.*got 1.5"),
+        ({"epochs": "3"}, "epochs must be an integer.*got '3'"),
+        ({"steps": -1}, "steps must be an integer.*got -1"),
     ],
 )
 def test_a_fit_that_makes_no_sense_is_refused(arguments, words):
     model = network()
     with pytest.raises(pb.ConfigurationError, match=words):
         Trainer(model, pb.mse_loss, SGD(model.parameters())).fit([(X, Y)], **arguments)
+
+
+@pytest.mark.parametrize("watched", [{"best": "validation_loss"}, {"callbacks": [EarlyStopping()]}])
+def test_what_follows_validations_is_refused_without_them(watched, tmp_path):
+    model = network()
+    trainer = Trainer(model, pb.mse_loss, SGD(model.parameters()), folder=tmp_path, **watched)
+    with pytest.raises(pb.ConfigurationError, match=r"'validation_loss'.*pass validation="):
+        trainer.fit([(X, Y)], epochs=1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "data", [pb.data.ArrayDataset(X, Y), pb.data.Subset(pb.data.ArrayDataset(X, Y), [1, 2])], ids=["arrays", "subset"]
+)
+def test_a_dataset_that_was_not_cut_into_batches_is_refused(data):
+    model = network()
+    trainer = Trainer(model, pb.mse_loss, SGD(model.parameters()))
+    for call in (
+        lambda: trainer.fit(data, epochs=1),
+        lambda: trainer.fit([(X, Y)], epochs=1, validation=data),
+        lambda: trainer.evaluate(data),
+    ):
+        with pytest.raises(pb.ConfigurationError, match=r"samples, not batches.*pb.data.Batches\(.*batch_size"):
+            call()
+    assert trainer.step == 0
+
+
+def test_arrays_in_the_place_of_batches_are_refused():
+    model = network()
+    trainer = Trainer(model, pb.mse_loss, SGD(model.parameters()))
+    with pytest.raises(pb.ConfigurationError, match=r"got a ndarray.*pb.data.Batches\(\(x, y\), batch_size"):
+        trainer.fit((X, Y), epochs=1)
 
 
 # -- Ctrl-C ------------------------------------------------------------------------------------------

@@ -34,6 +34,8 @@ from .toml_lines import lines_of
 
 Configuration = dict[str, Any]
 
+_LARGEST = 1 << 16  # bytes; what reading takes can grow with the square of a file's size
+
 _NAME = schema.Check(
     "a name of letters, digits, - and _",
     lambda value: isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value) is not None,
@@ -156,10 +158,14 @@ def example_text(name: str) -> str:
 
 def read(path: Path, settings: Iterable[str] = ()) -> Configuration:
     """The configuration in a file, complete; every mistake in it is named in one `ConfigurationError`."""
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ConfigurationError(f"{path}: a configuration has at most {_LARGEST:,} bytes; this file has more.")
     try:
-        text = path.read_bytes().decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
-        line = path.read_bytes().count(b"\n", 0, error.start) + 1
+        line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{path}:{line}: this is not UTF-8 text, so it is not TOML.") from None
     return parsed(text, str(path), path.parent, settings)
 
@@ -176,6 +182,8 @@ def parsed(text: str, name: str, folder: Path, settings: Iterable[str] = ()) -> 
         raise ConfigurationError(_syntax_message(str(error), text, name)) from None
     except RecursionError:
         raise ConfigurationError(f"{name}: nested too deeply.") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise ConfigurationError(f"{name}: not valid TOML: {error}") from None
     places = {path: (line, f"{name}:{line}") for path, line in lines_of(text).items()}
     places[()] = (0, name)
     for setting in settings:
@@ -228,7 +236,7 @@ def _setting(setting: str) -> tuple[tuple[str, ...], Any]:
         raise ConfigurationError(f"--set {setting}: expected section.key=value, such as optimizer.lr=0.01.")
     try:
         value = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return path, text.strip()  # a word: `--set model.kind=mlp` needs no quotes
     return path, value["value"] if len(value) == 1 else text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Callable, Mapping, NamedTuple
@@ -51,8 +52,11 @@ def _is_integer(value: Any) -> bool:
     return type(value) is int
 
 
+_LARGEST_FLOAT = sys.float_info.max  # an integer may be larger, and has no value as a float then
+
+
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT
 
 
 def one_of(*names: str) -> Check:
@@ -67,7 +71,10 @@ def list_of(what: str, check: Check, longest: int | None = None) -> Check:
 
 
 FLAG = Check("true or false", lambda value: type(value) is bool)
-TEXT = Check("a text that is not empty", lambda value: isinstance(value, str) and value.strip() != "")
+TEXT = Check(
+    "a text that is not empty",
+    lambda value: isinstance(value, str) and value.strip() != "" and "\0" not in value,  # no file's name has a NUL
+)
 COUNT = Check("a whole number, 1 or more", lambda value: _is_integer(value) and 1 <= value < 1 << 53)
 NATURAL = Check("a whole number, 0 or more", lambda value: _is_integer(value) and 0 <= value < 1 << 53)
 POSITIVE = Check("a positive number", lambda value: _is_number(value) and value > 0)
@@ -152,7 +159,7 @@ def _unknown(key: str, value: Any, known: list[str], kind: str, known_elsewhere:
 
 
 def _nearest(name: Any, known: Any) -> str:
-    found = get_close_matches(str(name), [*known], 1)
+    found = get_close_matches(name, [*known], 1) if isinstance(name, str) else []
     return f'; did you mean "{found[0]}"?' if found else ""
 
 
@@ -162,5 +169,8 @@ def shown(value: Any) -> str:
         return "a section"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):  # thousands of digits, or as deep
+        return f"a very long {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

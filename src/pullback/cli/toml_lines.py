@@ -11,6 +11,8 @@ import tomllib
 #: A key's place in the document: ("optimizer", "lr"), or ("layers", 0, "width") inside an array.
 Path = tuple[str | int, ...]
 
+_DEEPEST = 16  # keys in a path; of a key with a thousand dots every path would be noted
+
 _SPACE = re.compile(r"[ \t]*")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -27,6 +29,8 @@ _STRING = re.compile(
 def lines_of(text: str) -> dict[Path, int]:
     """The line, counted from 1, of every table and key of a valid TOML document; of a repeated table, its first one.
 
+    Those nested more than 16 deep are left out.
+
     >>> from pullback.cli.toml_lines import lines_of
     >>> lines_of('[optimizer]\\nkind = "adam"  # a comment\\nlr = 0.1')
     {('optimizer',): 1, ('optimizer', 'kind'): 2, ('optimizer', 'lr'): 3}
@@ -41,6 +45,7 @@ class _Scanner:
         self.text = text
         self.position = 0
         self.lines: dict[Path, int] = {}
+        self.line, self.counted = 1, 0  # the line of the last place that was noted, which only ever goes forward
         self.counts: dict[Path, int] = {}  # tables so far in each array of tables
 
     def document(self) -> None:
@@ -133,8 +138,10 @@ class _Scanner:
         return self.skip(_BARE_KEY)
 
     def note(self, path: Path, position: int) -> None:
-        if path not in self.lines:
-            self.lines[path] = self.text.count("\n", 0, position) + 1
+        if path not in self.lines and len(path) <= _DEEPEST:
+            self.line += self.text.count("\n", self.counted, position)
+            self.counted = position
+            self.lines[path] = self.line
 
     def skip(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self.text, self.position)

@@ -398,10 +398,10 @@ def collect(metrics: Wanted | Iterable[Wanted] | Mapping[str, Wanted] | None) ->
     if isinstance(metrics, Mapping):
         found = [(name, _made(wanted)) for name, wanted in metrics.items()]
     else:
-        several = [metrics] if isinstance(metrics, (str, Metric, type)) else metrics
+        several = [metrics] if isinstance(metrics, (str, type)) or hasattr(metrics, "compute") else metrics
         if not isinstance(several, Iterable):
             raise ConfigurationError(f"expected names or metrics, got {type(metrics).__name__}: {metrics!r:.60}")
-        found = [(metric.name, metric) for metric in map(_made, several)]
+        found = [(_name(metric), metric) for metric in map(_made, several)]
     names = [name for name, _ in found]
     for name in names:
         if names.count(name) > 1:
@@ -409,6 +409,14 @@ def collect(metrics: Wanted | Iterable[Wanted] | Mapping[str, Wanted] | None) ->
     for _, metric in found:
         metric.reset()
     return dict(found)
+
+
+def _name(metric: Any) -> str:
+    name = getattr(metric, "name", None)
+    if not isinstance(name, str):
+        kind = type(metric).__name__
+        raise ConfigurationError(f'the metric {kind} has no name. Write `metrics={{"name": {kind}()}}`.')
+    return name
 
 
 def _made(wanted: Any) -> Metric:

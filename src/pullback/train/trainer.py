@@ -15,9 +15,10 @@ from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
 from . import metrics as metric_functions
+from .arguments import check_batches, check_count, check_parts
 from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
-from .early_stopping import Best
+from .early_stopping import Best, EarlyStopping
 from .evaluation import evaluated
 from .feeding import Feed
 from .history import History
@@ -74,9 +75,7 @@ class Trainer:
         goal: str = "lowest",
         seed: int = 0,
     ) -> None:
-        for callback in callbacks:
-            if not isinstance(callback, Callback):
-                raise ConfigurationError(f"Trainer: {type(callback).__name__} is not a pb.train.Callback.")
+        check_parts(model, loss, optimizer, scaler, average, callbacks)
         if folder is None and (checkpoint_every is not None or best is not None):
             raise ConfigurationError("Trainer: checkpoint_every and best need a folder to write to: pass folder=...")
         if checkpoint_every is not None and checkpoint_every < 1:
@@ -146,12 +145,17 @@ class Trainer:
             raise ConfigurationError("fit: resume goes on with a run, overwrite replaces it: set one of them.")
         if epochs is None and steps is None:
             raise ConfigurationError("fit: say when to stop: pass epochs=... or steps=...")
+        for name, count in (("epochs", epochs), ("steps", steps)):
+            if count is not None:
+                check_count("fit", name, count)
+        check_batches("fit", data)
+        check_batches("fit: validation", validation)
         if validate_every is not None and (validate_every < 1 or validation is None):
             raise ConfigurationError(
                 f"fit: validate_every={validate_every!r} must be at least 1, with validation data."
             )
-        if validation is None and self._scheduler is not None and isinstance(self._scheduler.schedule, Plateau):
-            raise ConfigurationError("fit: a Plateau schedule follows the validations: pass validation=...")
+        if validation is None:
+            self._refuse_to_wait_for_validations()
         self._validation, self._validate_every = validation, validate_every
         self._feed = Feed(data)
         self._plan(epochs, steps)
@@ -166,6 +170,7 @@ class Trainer:
 
     def evaluate(self, data: Iterable[Any]) -> dict[str, float]:
         """The loss and the metrics over `data`, with the model (or its average) in evaluation mode."""
+        check_batches("evaluate", data)
         self._updater.begin()
         place = f"evaluation after step {self.step}"
         return evaluated(self._updater, data, self._evaluation_metrics, self.seed, place)
@@ -196,6 +201,13 @@ class Trainer:
             if epochs is not None:
                 whole = epochs * self.steps_per_epoch
                 self.total_steps = whole if steps is None else min(steps, whole)
+
+    def _refuse_to_wait_for_validations(self) -> None:
+        if self._scheduler is not None and isinstance(self._scheduler.schedule, Plateau):
+            raise ConfigurationError("fit: a Plateau schedule follows the validations: pass validation=...")
+        watching = [callback.best for callback in self.callbacks if isinstance(callback, EarlyStopping)]
+        for best in watching if self._best is None else [*watching, self._best]:
+            raise ConfigurationError(f"fit: {best.name!r} is a value of the validations: pass validation=...")
 
     def _find_start(self, resume: bool, overwrite: bool) -> None:
         """Go to the beginning of a new run, or to where the one to go on with was: on the disk, or in memory."""

@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from .. import tree
 from ..autodiff.gradients import Gradients, backward
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..functions.creation import asarray
@@ -35,10 +36,10 @@ class Updater:
         autocast: Any,
         average: Any,
     ) -> None:
-        if clip_norm is not None and not clip_norm > 0:
+        if clip_norm is not None and not (isinstance(clip_norm, (int, float)) and clip_norm > 0):
             raise ConfigurationError(f"Trainer: clip_norm must be positive, got {clip_norm!r}.")
-        if accumulate < 1:
-            raise ConfigurationError(f"Trainer: accumulate must be at least 1, got {accumulate!r}.")
+        if not hasattr(accumulate, "__index__") or accumulate < 1:
+            raise ConfigurationError(f"Trainer: accumulate must be at least 1 batch, got {accumulate!r}.")
         self.model = model
         self.loss = loss
         self.optimizer = optimizer
@@ -73,7 +74,10 @@ class Updater:
         """The parts of a batch as tensors on the model's device."""
         if not isinstance(batch, (tuple, list)) or len(batch) < 2:
             what = f"{len(batch)} parts" if isinstance(batch, (tuple, list)) else f"a {type(batch).__name__}"
-            raise ConfigurationError(f"Trainer: a batch is a tuple (inputs..., target), got {what}.")
+            raise ConfigurationError(
+                f"Trainer: a batch is a tuple (inputs..., target), got {what}. "
+                "Arrays are cut into batches by `pb.data.Batches((x, y), batch_size=32)`."
+            )
         return tuple([asarray(part, device=self.device) for part in batch])
 
     def averaged(self) -> AbstractContextManager[None]:
@@ -91,7 +95,7 @@ class Updater:
         return output, loss, float(target.shape[0]) if target.ndim else 1.0, False
 
     def add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
-        """Go through a prepared batch forward and backward; its output, the sum of its losses and its weight."""
+        """Go through a prepared batch forward and backward; its output, detached, and the sum and weight of its losses."""
         if not self._buffers and self._mutable:
             self._buffers = [(buffer, buffer.detach()) for buffer in self._mutable]
         with np.errstate(all="ignore"):  # what becomes of an overflow is looked at below
@@ -103,7 +107,8 @@ class Updater:
                     raise ConfigurationError(f"Trainer: the loss gave a weight of {weight}; it must be positive.")
                 mean = loss / weight if is_sum else loss
                 self._gradients = backward(mean if self.scaler is None else self.scaler.scale(mean))
-        return output, total_of(loss, weight, is_sum), weight
+        detached = output.detach() if isinstance(output, Tensor) else tree.map(_detached, output)
+        return detached, total_of(loss, weight, is_sum), weight
 
     def apply(self) -> float:
         """Update the parameters with what was added; the norm of the gradient before it was clipped."""
@@ -131,6 +136,10 @@ class Updater:
         if self.average is not None:
             self.average.update()
         return norm
+
+
+def _detached(part: Any) -> Any:
+    return part.detach() if isinstance(part, Tensor) else part
 
 
 def total_of(loss: Tensor, weight: float, is_sum: bool) -> float:

@@ -20,8 +20,8 @@ class BudgetCheckpointing(Strategy):
     """Hold at most `bytes` of saved values; what is dropped is what takes the least time per byte to compute again.
 
     Variables and arrays that were given are not counted: they are there anyway. The budget holds while recording and
-    while walking, including what is computed again. What cannot be computed again (results of a user's own operation)
-    is kept even if it is larger than the budget.
+    while walking, including what is computed again. Two things can go beyond it: what cannot be computed again (results
+    of a user's own operation), and what a single operation needs to run again, if that alone is more.
 
     `held` is what is kept now, `peak` the most that ever was.
 

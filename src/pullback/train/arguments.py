@@ -1,0 +1,56 @@
+"""What a `Trainer` is given is what it needs: found out when it is made, not at the first step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..nn.module import Module
+from ..optim.averaging import ExponentialMovingAverage
+from ..optim.optimizer import Optimizer
+from ..optim.scaling import LossScaler
+from .callbacks import Callback
+
+
+def check_parts(model: Any, loss: Any, optimizer: Any, scaler: Any, average: Any, callbacks: Any) -> None:
+    """Refuse what cannot take the place it was given."""
+    if not isinstance(model, Module):
+        raise _wrong("the model is a pb.nn.Module", model)
+    if isinstance(loss, type) or not callable(loss):
+        raise _wrong("the loss is a function of (output, target), such as pb.mse_loss or pb.nn.MSELoss()", loss)
+    if not isinstance(optimizer, Optimizer):
+        raise _wrong("the optimizer is one of pb.optim, such as pb.optim.Adam(model.parameters())", optimizer)
+    if not (scaler is None or isinstance(scaler, LossScaler)):
+        raise _wrong("scaler is a pb.optim.LossScaler()", scaler)
+    if not (average is None or isinstance(average, (float, ExponentialMovingAverage))):
+        raise _wrong("average is a decay below 1, such as 0.999, or a pb.optim.ExponentialMovingAverage", average)
+    if not isinstance(callbacks, (list, tuple)):
+        raise _wrong("callbacks is a list", callbacks)
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise ConfigurationError(f"Trainer: {_described(callback)} is not a pb.train.Callback.")
+
+
+def check_count(caller: str, name: str, value: Any) -> None:
+    """Refuse what is no number of epochs or steps."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
+        raise ConfigurationError(f"{caller}: {name} must be an integer of at least 0, got {value!r:.60}.")
+
+
+def check_batches(caller: str, data: Any) -> None:
+    """Refuse a dataset: its items are samples, and each of them would be taken for a batch."""
+    if hasattr(data, "__getitem__") and not hasattr(data, "__iter__"):
+        raise ConfigurationError(
+            f"{caller}: the items of {type(data).__name__} are samples, not batches. "
+            "Write `pb.data.Batches(dataset, batch_size=32)`."
+        )
+
+
+def _wrong(expected: str, given: Any) -> ConfigurationError:
+    return ConfigurationError(f"Trainer: {expected}, got {_described(given)}.")
+
+
+def _described(given: Any) -> str:
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    return f"{given!r}" if isinstance(given, (str, bool, int, float)) else f"{type(given).__name__}"

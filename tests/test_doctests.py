@@ -99,3 +99,12 @@ def test_page(page):
             scope = test.globs
         else:
             exec(compile("\n" * line + block, str(page), "exec"), scope)
+
+
+def test_every_page_is_linked_and_every_link_leads_somewhere():
+    texts = {page: re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL) for page in PAGES}
+    links = {page: re.findall(r"\]\((?!https?:)([^)#\s]+)", text) for page, text in texts.items()}
+    for page, targets in links.items():
+        assert [target for target in targets if not (page.parent / target).exists()] == [], page.name
+    docs = ROOT / "docs"
+    assert {page.name for page in docs.glob("*.md")} - {"index.md"} <= set(links[docs / "index.md"])

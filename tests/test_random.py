@@ -323,3 +323,8 @@ def test_help_of_the_functions_says_what_they_do_and_take():
         function, method = getattr(pb.random, name), getattr(pb.random.Generator, name)
         assert list(inspect.signature(function).parameters) == list(inspect.signature(method).parameters)[1:]
         assert function.__doc__.startswith(method.__doc__.partition("\n")[0])
+
+
+def test_more_numbers_than_there_is_memory_for_are_refused_before_any_is_made():
+    with pytest.raises(MemoryError):
+        pb.random.Generator(0).normal((1 << 52, 8))

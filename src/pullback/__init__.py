@@ -108,7 +108,7 @@ def __getattr__(name: str) -> _Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     if name not in _LATER:
-        raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+        raise import_module(f"{__name__}.pytorch_names").missing(__name__, name)
     globals()[name] = found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     return found
 

@@ -56,7 +56,11 @@ def _drawn_again(method: Any) -> Any:
     def draw(self: Generator, *args: Any, **named: Any) -> Tensor:
         mode = modes.current()
         strategy = None if mode is None or not mode.recording else mode.checkpointing
-        if strategy is None or any(isinstance(x, (Tensor, np.ndarray)) for x in (*args, *named.values())):
+        if strategy is None:
+            return method(self, *args, **named)
+        args = tuple([tuple(x) if isinstance(x, list) else x for x in args])
+        named = {name: tuple(x) if isinstance(x, list) else x for name, x in named.items()}
+        if not all([_is_fixed(x) for x in (*args, *named.values())]):
             return method(self, *args, **named)
         from .autodiff.checkpointing.drawing import drawn
 
@@ -70,9 +74,19 @@ def _drawn_again(method: Any) -> Any:
                 if (self._key, self._offset) == (state["key"], state["offset"]):  # no other thread was faster
                     self._offset = ahead._offset
                     break
+        named["device"] = tensor.device  # the defaults may be others when the numbers are drawn again
+        if "dtype" in method.__kwdefaults__:
+            named["dtype"] = tensor.dtype
         return drawn(strategy, method.__name__, tensor, seconds, lambda: method(_restored(state), *args, **named))
 
     return draw
+
+
+def _is_fixed(argument: Any) -> bool:
+    """Whether an argument will be the same whenever numbers are drawn again: nothing that can be written to."""
+    if isinstance(argument, tuple):
+        return all([isinstance(x, (int, float, np.integer)) for x in argument])
+    return argument is None or isinstance(argument, (int, float, str, np.generic, np.dtype, type, dtypes.DType))
 
 
 class Generator:
@@ -303,17 +317,19 @@ class Generator:
         size = _size(shape)
         length = -(-size // whole) * whole
         key, offset = self.next_key(length * words)
-        values = convert(np.empty((words, 0), np.uint32))
-        if length > _CHUNK:
-            values = np.empty(length, values.dtype)  # at once: memory for less than all would be filled in vain
+        values = None
         for start in range(0, length, _CHUNK):
             count = min(_CHUNK, length - start)
             raw = philox_uint32(key, offset + start * words, count * words)
             part = convert(raw.reshape(count, words).T)
-            if length <= _CHUNK:
+            if count == length:
                 values = part
             else:
+                if values is None:  # all of it at once: where there is not enough, nothing is computed in vain
+                    values = np.empty(length, part.dtype)
                 values[start : start + count] = part
+        if values is None:
+            values = convert(np.empty((words, 0), np.uint32))
         return values[:size].reshape(shape)
 
     def _below(self, bound: int, shape: tuple[int, ...]) -> Any:

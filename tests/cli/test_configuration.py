@@ -61,11 +61,16 @@ def test_bundled_examples_are_these():
         ("lr = 0.1", 'lr = "fast"', 'run.toml:11: optimizer.lr: expected a positive number, got "fast"'),
         ("lr = 0.1", "lr = 0", "run.toml:11: optimizer.lr: expected a positive number, got 0"),
         ("lr = 0.1", "lr = nan", "run.toml:11: optimizer.lr: expected a positive number, got nan"),
+        ("lr = 0.1", f"lr = 1{'0' * 400}", "run.toml:11: optimizer.lr: expected a positive number, got 1000"),
+        ("lr = 0.1", f"lr = 0x{'f' * 5000}", "11: optimizer.lr: expected a positive number, got a very long int"),
+        ("lr = 0.1", f"lr = 1{'0' * 5000}", "run.toml: not valid TOML: Exceeds the limit"),
+        ("lr = 0.1", f"lr = [{{{'a.' * 3000}a = 1}}]", "11: optimizer.lr: expected a positive number, got a very long"),
+        ('"adam"', f"0x{'f' * 5000}", "run.toml:10: optimizer.kind: expected one of"),
         ("lr = 0.1", "lr = true", "run.toml:11: optimizer.lr: expected a positive number, got true"),
         ("lr = 0.1", "", "run.toml:9: [optimizer] is missing `lr`: a positive number"),
         ("lr = 0.1", "beta = 0.1\nlr = 1", 'run.toml:11: optimizer.beta: unknown key; did you mean "betas"?'),
         ("lr = 0.1", "speed = 0.1\nlr = 1", "run.toml:11: optimizer.speed: unknown key; known here: kind, lr, betas"),
-        ("lr = 0.1", "lr = 1\nmomentum = 0.9", 'optimizer.momentum is a key of kind "rmsprop", and the kind here is "'),
+        ("lr = 0.1", "lr = 1\nmomentum = 0.9", 'optimizer.momentum is a key of kind "sgd" or "rmsprop", and'),
         ("lr = 0.1", "lr = 1\nbetas = [0.9]", "run.toml:12: optimizer.betas: expected two numbers from 0 to below 1"),
         ('"adam"', '"adamm"', 'run.toml:10: optimizer.kind: expected one of sgd, adam, '),
         ('"adam"', '"adamm"', 'got "adamm"; did you mean "adam"?'),
@@ -186,3 +191,18 @@ def test_every_kind_has_sound_defaults(section):
     for kind, keys in configurations.SECTIONS[section].kinds.items():
         for name, key in keys.items():
             assert key.default in (..., None) or key.check.accepts(key.default), (kind, name)
+
+
+def test_a_path_with_a_nul_is_named():
+    text = GOOD.replace('"regression"', '"csv"\npath = "a\\u0000b"\ntask = "regression"\ntarget = "y"')
+    assert 'run.toml:5: data.path: expected a text that is not empty, got "a\\u0000b"' in complaint(text)
+
+
+def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path):
+    """A device such as /dev/zero has no end."""
+    path = tmp_path / "run.toml"
+    path.write_text(GOOD + "#" * (1 << 16))
+    with pytest.raises(ConfigurationError, match="at most 65,536 bytes"):
+        configurations.read(path)
+    with pytest.raises(ConfigurationError, match="at most 65,536 bytes"):
+        configurations.read(Path("/dev/zero"))

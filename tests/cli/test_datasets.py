@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -65,6 +66,32 @@ def test_csv_classes_may_be_words(tmp_path):
     assert samples(data) == [(1, 2), (2, 0), (3, 2), (4, 1)]
 
 
+def test_csv_spaces_around_a_class_do_not_make_another(tmp_path):
+    (tmp_path / "data.csv").write_text("a, y\n1, cat\n2, ant \n3, ant\n4,cat\n")
+    assert datasets.load({**CSV, "task": "classification"}, 0).names == ["ant", "cat"]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["a", "", "b", "a"], "data.csv:3: column 'y' is empty"),
+        (["0.5", "1", "2.25", "-1"], "data.csv: column 'y' has numbers such as 0.5, which are no classes"),
+        (["a", "a", "a", "a"], "all 4 samples are of the class 'a'"),
+    ],
+)
+def test_csv_wrong_classes(tmp_path, column, message):
+    rows = "".join(f"{i},{name}\n" for i, name in enumerate(column))
+    (tmp_path / "data.csv").write_text("a,y\n" + rows)
+    with pytest.raises(ConfigurationError) as caught:
+        datasets.load({**CSV, "task": "classification"}, 0)
+    assert message in str(caught.value)
+
+
+def test_whole_numbers_are_classes_however_they_are_written(tmp_path):
+    (tmp_path / "data.csv").write_text("a,y\n1,0.0\n2,1.0\n3,1.0\n4,0.0\n")
+    assert datasets.load({**CSV, "task": "classification"}, 0).names == ["0.0", "1.0"]
+
+
 def test_standardized_by_the_training_part_alone(tmp_path):
     generator = np.random.default_rng(0)
     x = np.column_stack([generator.normal(5, 3, 40), np.full(40, 7.0)])
@@ -93,8 +120,9 @@ def test_npz_keeps_the_shape_of_a_sample(tmp_path):
         ("a,y\n1,2\nfoo,3\n", "data.csv:3: column 'a': expected a number, got 'foo'"),
         ("a,y\n1,2\n1\n", "data.csv:3: expected 2 values, got 1"),
         ("a,b\n1,2\n", "data.csv:1: expected one column called 'y', the columns are a, b"),
-        ("", "data.csv:1: expected one column called 'y'"),
+        ("", "data.csv: the file is empty"),
         ("a,y\n", "no samples"),
+        ("y\n1\n2\n3\n4\n", "the samples have no values"),
         ("a,y\n1,2\n", "a part would be empty"),
         ("a,y\n1,2\n1e300,1\n3,3\n4,4\n", "float32 cannot hold"),
     ],
@@ -113,6 +141,8 @@ def test_wrong_csv(tmp_path, text, message):
         ({"x": np.ones((4, 2)), "y": np.arange(3)}, "4 inputs, but 3 targets"),
         ({"x": np.array([[1.0, 2.0], [np.nan, 1.0]]), "y": np.arange(2)}, "'x'[1, 0] is nan; 1 of 4 values"),
         ({"x": np.array([[1.0, 2.0], [-np.inf, 1.0]]), "y": np.arange(2)}, "'x'[1, 0] is -inf"),
+        ({"x": np.ones((4, 2)), "y": np.array(3)}, "4 inputs, but no list of targets"),
+        ({"x": np.ones((4, 0)), "y": np.arange(4) % 2}, "the samples have no values"),
         ({"x": np.ones(4), "y": np.arange(4)}, "must be real numbers of shape (samples, ...)"),
         ({"x": np.ones((4, 2), complex), "y": np.arange(4)}, "must be real numbers"),
         ({"x": np.ones((4, 2)), "y": np.ones(4)}, "must be classes"),
@@ -124,6 +154,14 @@ def test_wrong_npz(tmp_path, arrays, message):
     with pytest.raises((ConfigurationError, FileFormatError)) as caught:
         datasets.load(NPZ, 0)
     assert message in str(caught.value)
+
+
+def test_npz_with_an_entry_that_is_no_array(tmp_path):
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", b"hello")
+    with pytest.raises(FileFormatError, match="'x' is not an array"):
+        datasets.load(NPZ | {"path": str(path)}, 0)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 300])

@@ -90,3 +90,8 @@ def test_an_array_of_tables_is_on_its_first_line():
 
 def test_empty_document():
     assert lines_of("") == lines_of("# only a comment") == {}
+
+
+def test_a_key_of_very_many_parts_takes_little_room():
+    found = lines_of(f"a = 1\n{'b.' * 2000}c = 2\nd = 3\n")
+    assert len(found) == 18 and found[("d",)] == 3 and found[("b",) * 16] == 2

@@ -77,6 +77,7 @@ def test_a_run_writes_its_folder_and_nothing_else(pullback, config, tmp_path):
     assert re.search(r"^test r2 [\d.-]+$", result.out, re.MULTILINE)
     folder = tmp_path / "runs" / "small-1"
     assert f"report:  {folder / 'report.html'}" in result.out
+    assert "<h1>Training of small</h1>" in (folder / "report.html").read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"small.toml", "runs"}
     assert {"config.toml", "log.jsonl", "report.html", "model.safetensors", "results.json", "checkpoints"} <= {
         path.name for path in folder.iterdir()
@@ -326,7 +327,7 @@ def test_folder_with_other_files(refused, config, tmp_path):
     ("arguments", "message"),
     [
         ([], "name what to train"),
-        (["small.toml", "--example", "digits"], "name what to train"),
+        (["small.toml", "--example", "digits"], "small.toml and --example digits are two things"),
         (["missing.toml"], "missing.toml: No such file or directory"),
         (["."], "Is a directory"),
         (["--example", "digist"], "invalid choice: 'digist'"),

@@ -180,6 +180,13 @@ def test_samples_that_do_not_fit_together_are_named():
     assert list(lengths) == [[1, 3]]
 
 
+class Table:
+    """What knows how to become an array, as those of pandas do."""
+
+    def __init__(self, array):
+        self.to_numpy = lambda: array
+
+
 @pytest.mark.parametrize(
     "dataset",
     [
@@ -188,8 +195,11 @@ def test_samples_that_do_not_fit_together_are_named():
         Subset([(i, 2 * i) for i in range(30)], range(20)),
         [(i, 2 * i) for i in range(20)],
         (np.arange(20), np.arange(20) * 2),
+        (list(range(20)), [2 * i for i in range(20)]),
+        (np.arange(20), torch.arange(20) * 2),
+        (Table(np.arange(20)), Table(np.arange(20) * 2)),
     ],
-    ids=["arrays", "subset", "subset-of-samples", "samples", "tuple"],
+    ids=["arrays", "subset", "subset-of-samples", "samples", "tuple", "lists", "torch", "table"],
 )
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_every_kind_of_dataset_gives_the_same_batches(dataset, shuffle):

@@ -98,7 +98,12 @@ def test_a_split_that_makes_no_sense_is_refused(length, fractions, words):
         random_split(range(length), fractions)
 
 
-def test_a_tuple_of_arrays_is_split_along_its_samples(arrays):
+def test_lists_of_floats_are_float32_as_everywhere():
+    dataset = ArrayDataset([[1.0, 2.0], [3.0, 4.0]], [1, 2], [np.float64(1), np.float64(2)])
+    assert [array.dtype for array in dataset.arrays] == [np.float32, np.int64, np.float64]
+
+
+def test_a_tuple_of_arrays_is_split_along_its_samples():
     training, _ = random_split((np.arange(20), np.arange(20) * 2), [0.8, 0.2])
     assert len(training) == 16
     first, second = training[np.arange(3)]

@@ -126,3 +126,8 @@ def test_any_name_a_file_can_have(tmp_path: Path, name: str) -> None:
     with atomic_write(os.fspath(tmp_path / name)) as file:
         file.write(b"new")
     assert names(tmp_path) == [name]
+
+
+def test_an_error_of_the_disk_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: .*a\.bin"), atomic_write(tmp_path / "a.bin"):
+        raise OSError(28, "No space left on device")

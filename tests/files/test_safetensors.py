@@ -381,13 +381,12 @@ def test_what_is_no_tensor_is_refused(tmp_path: Path, given: Any) -> None:
 def test_what_is_in_the_wrong_place_is_named(tmp_path: Path) -> None:
     with pytest.raises(pb.DtypeError, match=r"path comes second"):
         pb.save(tmp_path / "a.safetensors", {"w": pb.ones(2)})  # type: ignore[arg-type]
-    with pytest.raises(pb.DtypeError, match=r"model: expected a tensor or an array, got dict. .*by name"):
+    with pytest.raises(pb.DtypeError, match=r"model: expected a tensor or an array, got dict. .*write_checkpoint"):
         pb.save({"model": {"w": pb.ones(2)}}, tmp_path / "a.safetensors")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_of_pytorch_and_numpy_are_recognized(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
     torch.save({"w": torch.ones(2)}, tmp_path / "a.pt")
     np.savez(tmp_path / "a.npz", w=np.ones(2))
     np.save(tmp_path / "a.npy", np.ones(2))

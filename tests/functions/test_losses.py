@@ -128,6 +128,8 @@ def test_errors_say_what_was_given() -> None:
         pb.cross_entropy(LOGITS, np.array([0, 1, 2, 3, 4, 5]))
     with pytest.raises(pb.ShapeError, match=r"target has shape \(5,\), expected \(6,\)"):
         pb.cross_entropy(LOGITS, np.zeros(5, int))
+    with pytest.raises(pb.ShapeError, match=r"expected \(2, 5\) .*Classes are along axis 1: .*swapaxes\(1, -1\)"):
+        pb.cross_entropy(np.zeros((2, 3, 5)), np.zeros((2, 3), int))
     with pytest.raises(pb.ShapeError, match="probabilities have shape"):
         pb.cross_entropy(LOGITS, np.zeros(6))
     with pytest.raises(pb.DtypeError, match="int64"):

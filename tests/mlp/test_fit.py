@@ -222,7 +222,7 @@ def with_bad_value(array, value):
         (X, Y[:, :1], {}, pb.ShapeError, r"y has shape \(4, 1\)"),
         (X, [0, 1, 1, 0], {}, pb.ShapeError, r'y has shape \(4,\), expected \(4, 2\). .*loss="cross_entropy"'),
         (X, [0, 1, 2, 0], {"loss": "cross_entropy"}, pb.ShapeError, "targets from 0 to 2 for 2 classes"),
-        (X, [0.0, 1.0, 1.0, 0.0], {"loss": "cross_entropy"}, pb.ShapeError, r"or class numbers \(4,\), which are integers; it is float"),
+        (X, [0.0, 1.0, 1.0, 0.0], {"loss": "cross_entropy"}, pb.ShapeError, r"class numbers \(4,\), .*it is float"),
         (with_bad_value(X, np.nan), Y, {}, pb.NumericalInstabilityError, r"x has nan at \(2, 1\)"),
         (X, with_bad_value(Y, np.inf), {}, pb.NumericalInstabilityError, r"y has inf at \(2, 1\)"),
         (X * 1j, Y, {}, pb.DtypeError, "x must be real numbers, got complex128"),

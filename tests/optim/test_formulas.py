@@ -50,7 +50,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "reference", "options"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
+def named(value):
+    return getattr(value, "__name__", str(value))
+
+
+@pytest.mark.parametrize(("name", "reference", "options"), CASES, ids=named)
 def test_same_parameters_after_100_steps(name, reference, options):
     ours, _ = trained(lambda p: getattr(pb.optim, name)(p, **options), 100, values())
     expected = reference(values(), 100, **options)

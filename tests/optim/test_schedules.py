@@ -66,7 +66,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("schedule", "make", "steps"), CASES, ids=lambda value: getattr(value, "__name__", str(value)[:60]))
+def named(value):
+    return getattr(value, "__name__", str(value)[:60])
+
+
+@pytest.mark.parametrize(("schedule", "make", "steps"), CASES, ids=named)
 def test_same_rates_as_pytorch(schedule, make, steps):
     np.testing.assert_allclose(rates_of(schedule, steps), pytorch_rates(make, steps), rtol=1e-12, atol=1e-15)
 
@@ -87,7 +91,7 @@ WARMED = [
 
 
 @pytest.mark.filterwarnings("ignore:.*epoch parameter in `scheduler.step.*:UserWarning")
-@pytest.mark.parametrize(("schedule", "make", "steps"), WARMED, ids=lambda value: getattr(value, "__name__", str(value)[:60]))
+@pytest.mark.parametrize(("schedule", "make", "steps"), WARMED, ids=named)
 def test_warm_up_is_pytorchs_linear_one_before_the_rest(schedule, make, steps):
     def joined(optimizer):
         return S.SequentialLR(optimizer, [S.LinearLR(optimizer, 1 / 7, 1.0, 6), make(optimizer)], milestones=[6])

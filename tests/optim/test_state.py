@@ -147,6 +147,8 @@ def broken(state, change):
         (lambda s: s["param_groups"].append(s["param_groups"][0]), pb.ConfigurationError, r"\[2, 2\]"),
         (lambda s: s["param_groups"][0].pop("betas"), pb.ConfigurationError, "no betas"),
         (lambda s: s["param_groups"][0].update(lr=-1.0), pb.ConfigurationError, "lr is -1"),
+        (lambda s: s["param_groups"][0].update(betas=(None, 0.9)), pb.ConfigurationError, "betas must be a number"),
+        (lambda s: s["state"][1].update(step=-1), pb.ConfigurationError, "parameter 1 is after -1 steps"),
         (lambda s: s["state"][1].pop("exp_avg"), pb.ConfigurationError, "parameter 1"),
         (lambda s: s["state"][1].update(exp_avg=np.ones((3, 4))), pb.ShapeError, r"exp_avg of parameter 1.*\(3, 4\)"),
         (lambda s: s["state"][1].update(exp_avg=np.ones((3, 3), np.float32)), pb.DtypeError, "float32, not float64"),

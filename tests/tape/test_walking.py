@@ -163,6 +163,14 @@ def test_a_wrong_call_changes_no_buffer(number):
     assert [np.array(b).tobytes() for b in buffers] == before
 
 
+@pytest.mark.parametrize("buffers", [None, iter(())])
+def test_buffers_are_given_in_a_list(buffers):
+    tape = pb.GradientTape()
+    tape.record_neg(tape.leaf())
+    with pytest.raises(pb.DtypeError, match="backward: expected a list with a NumPy array for each slot, got"):
+        tape.backward(np.ones(2), buffers)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nan_and_inf_name_operation_slot_and_line_and_change_nothing(dtype):
     tape = pb.GradientTape()

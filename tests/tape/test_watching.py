@@ -103,6 +103,10 @@ def test_what_cannot_be_told_is_refused(w):
         tape.gradient(np.ones(1), w)
     with tape, pytest.raises(pb.DtypeError, match="expected tensors"):
         tape.watch([x, 3])
+    model = pb.nn.Linear(2, 2)
+    for sources in (model, model.parameters()):
+        with pytest.raises(pb.DtypeError, match=r"expected tensors, got .*`list\(model.parameters\(\)\)`"):
+            tape.gradient(loss, sources)
     assert not x.requires_grad
     with tape, pytest.raises(pb.DtypeError, match="int64"):
         tape.watch(pb.tensor([1, 2]))

@@ -186,7 +186,16 @@ def test_an_error_is_the_last_line(tmp_path):
     assert read_log(tmp_path / "log.jsonl")[-1] == {"kind": "error", "step": 7, "error": 'ValueError: a "bad"\nvalue'}
 
 
-@pytest.mark.parametrize("line", ["nonsense", "[1, 2]", '{"not_finite": 3}', '{"not_finite": {"loss": "much"}}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("[" * 100_000, id="deep"),
+        "nonsense",
+        "[1, 2]",
+        '{"not_finite": 3}',
+        '{"not_finite": {"loss": "much"}}',
+    ],
+)
 def test_a_damaged_line_in_the_middle_is_an_error_that_names_it(tmp_path, line):
     path = tmp_path / "log.jsonl"
     path.write_text('{"kind":"start"}\n' + line + '\n{"kind":"end"}\n')

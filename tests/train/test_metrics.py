@@ -189,3 +189,17 @@ def test_batches_after_the_first_allocate_little(name):
         assert tracemalloc.get_traced_memory()[1] - before < output.nbytes / 8
     finally:
         tracemalloc.stop()
+
+
+def test_classes_along_the_last_axis_are_refused():
+    with pytest.raises(pb.ShapeError, match=r"shape \(2, 3\), expected \(2, 5\).*Classes are along axis 1"):
+        metrics.accuracy().update(np.zeros((2, 3, 5)), np.zeros((2, 3), int))
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1"])
+def test_probabilities_of_class_one_are_rounded_and_a_nan_is_refused(name):
+    metric = metrics.collect(name)[name]
+    metric.update(np.array([2.0, 1.0, -1.0, -3.0]), np.array([0.9, 0.6, 0.4, 0.0], np.float32))
+    assert metric.compute() == 1.0
+    with pytest.raises(pb.ShapeError, match="targets must be finite, got nan"):
+        metric.update(np.array([2.0]), np.array([np.nan]))

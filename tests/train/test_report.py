@@ -78,6 +78,13 @@ def written(folder):
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_page_has_the_title_it_was_given(tmp_path):
+    report, trainer = Report(title="Digits <1>"), trainer_in(tmp_path)
+    report.on_start(trainer)
+    report.on_end(trainer, HISTORY)
+    assert "Digits <1>|finished" in "|".join(Outline(written(tmp_path)).words)
+
+
 def test_the_page_has_charts_values_settings_and_model(tmp_path):
     report, trainer = (
         Report(),

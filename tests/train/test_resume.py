@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 from pullback.data import ArrayDataset, Batches
 from pullback.optim import SGD, Adam, LossScaler, schedules
-from pullback.train import Callback, EarlyStopping, JsonLines, Trainer
+from pullback.train import Callback, EarlyStopping, JsonLines, Report, Trainer
 from pullback.train.checkpoints import CheckpointFolder, read_checkpoint
 from pullback.train.packing import packed
 
@@ -217,6 +217,16 @@ def test_the_log_of_a_resumed_run_has_no_line_twice(tmp_path):
     assert logs[0] == logs[1]
 
 
+def test_what_killed_processes_left_of_their_writing_is_removed(tmp_path):
+    run(made(tmp_path, callbacks=[Report()]), DATA["shuffled"](), 1)
+    halves = [".report.html.a1b2c3d4.part", ".loss.svg.a1b2c3d4.part", ".best.safetensors.a1b2c3d4.part"]
+    halves += ["checkpoints/.step-00000004.safetensors.a1b2c3d4.part"]
+    for name in [*halves, ".theirs.part"]:
+        (tmp_path / name).write_bytes(b"half of")
+    run(made(tmp_path, callbacks=[Report()]), DATA["shuffled"](), 2, resume=True)
+    assert sorted(path.name for path in tmp_path.rglob("*.part")) == [".theirs.part"]
+
+
 def test_callbacks_may_come_and_go_between_two_stretches(tmp_path):
     class Counting(Callback):
         def __init__(self):
@@ -237,6 +247,86 @@ def test_callbacks_may_come_and_go_between_two_stretches(tmp_path):
     third, fourth, fifth = Counting(), Counting(), Counting()
     run(made(tmp_path, callbacks=[third, JsonLines(), fourth, fifth]), DATA["shuffled"](), 2, resume=True)
     assert [callback.count for callback in (third, fourth, fifth)] == [10, 110, 5]
+
+
+def test_a_metric_of_one_s_own_goes_on_with_whatever_it_has_added_up(tmp_path):
+    class Seen:
+        """How often each class was asked for: a dict and a tensor, and a text that never changes."""
+
+        name, unit = "seen", "samples"
+
+        def reset(self):
+            self.counts, self.total = {}, pb.zeros(())
+
+        def update(self, output, target):
+            for number in target.numpy().tolist():
+                self.counts[number] = self.counts.get(number, 0) + 1
+            self.total = self.total + target.sum()
+
+        def compute(self):
+            return float(self.total.item()) + 100 * self.counts.get(2, 0)
+
+    found = []
+    for folder, crash in (("a", ()), ("b", [CrashAfter(3)])):
+        if crash:
+            with pytest.raises(CrashError):
+                run(made(tmp_path / folder, callbacks=crash, metrics=Seen()), DATA["shuffled"](), 1)
+        trainer = made(tmp_path / folder, metrics=Seen())
+        history = run(trainer, DATA["shuffled"](), 1, resume=True)
+        found.append(history.epochs.last["seen"])
+    assert found[0] == found[1] == CLASSES.sum() + 100 * (CLASSES == 2).sum()
+
+
+def test_data_without_a_length_that_ended_with_the_last_step_has_ended_after_a_resume_too(tmp_path):
+    """Five batches, two a step: only the end of the data makes the third step, and the limit is reached with it."""
+    results = []
+    for crash in (False, True):
+        trainer = made(tmp_path / str(crash), "accumulation", [CrashAfter(3)] if crash else ())
+        if crash:
+            with pytest.raises(CrashError):
+                run(trainer, DATA["iterable"](), None, steps=3)
+            trainer = made(tmp_path / str(crash), "accumulation")
+        run(trainer, DATA["iterable"](), None, steps=3, resume=True)
+        results.append((trainer.epoch, fingerprint(trainer)))
+    assert results[0] == results[1] and results[0][0] == 1
+
+
+def test_an_error_in_the_validation_after_an_epoch_costs_no_batches():
+    class FailingOnce(Callback):
+        failed = False
+
+        def on_validation(self, trainer, record):
+            if not self.failed:
+                self.failed = True
+                raise CrashError
+
+    changes = {"folder": None, "checkpoint_every": None}
+    trainer, data = made(callbacks=[FailingOnce()], **changes), DATA["shuffled"]()
+    with pytest.raises(CrashError):
+        run(trainer, data)
+    run(trainer, data, resume=True)
+    undisturbed = made(**changes)
+    run(undisturbed, DATA["shuffled"]())
+    assert trainer.step == undisturbed.step and trainer.epoch == data.epoch == 3
+    assert fingerprint_of_weights(trainer) == fingerprint_of_weights(undisturbed)
+
+
+def test_an_optimizer_that_fails_once_does_not_spoil_the_scaler():
+    class FailingOnce(SGD):
+        failed = False
+
+        def step(self, grads=None):
+            if not self.failed:
+                self.failed = True
+                raise CrashError
+            return super().step(grads)
+
+    changes = {"folder": None, "checkpoint_every": None}
+    trainer = made(setting="scaler", optimizer=lambda model: FailingOnce(model.parameters(), lr=0.05), **changes)
+    with pytest.raises(CrashError):
+        run(trainer, DATA["shuffled"]())
+    run(trainer, DATA["shuffled"](), resume=True)
+    assert trainer.step == 15
 
 
 # -- what is refused ---------------------------------------------------------------------------------

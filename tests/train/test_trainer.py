@@ -459,6 +459,19 @@ def test_a_metric_of_your_own_gets_outputs_without_a_graph():
     assert len(Kept.seen) == 3 and history.epochs.last["kept"] == 0.0
 
 
+def test_a_nan_is_never_the_best():
+    stopping = EarlyStopping("validation_r2", goal="highest", patience=2)
+    asked = []
+    trainer = type("Asked", (), {"step": 1, "request_stop": lambda self, reason: asked.append(reason)})()
+    for step, value in enumerate((np.nan, 0.5, np.nan, 0.7), 1):
+        stopping.on_validation(trainer, {"step": step, "validation_r2": value})
+    assert (stopping.best.value, stopping.best.step, asked) == (0.7, 4, [])
+    stopping = EarlyStopping("validation_r2", patience=2)
+    for step in (1, 2):
+        stopping.on_validation(trainer, {"step": step, "validation_r2": np.nan})
+    assert asked == ["validation_r2 was not a number in 2 validations"]
+
+
 @pytest.mark.parametrize(("goal", "sign"), [("lowest", 1), ("highest", -1)])
 def test_early_stopping_ends_a_run_that_does_not_improve(goal, sign):
     values = iter([5.0, 4.0, 4.5, 3.95, 3.9, 3.85, 0.0])
@@ -530,6 +543,41 @@ def test_a_request_to_stop_ends_the_run_after_the_step(prefetch):
     assert not [thread for thread in threading.enumerate() if thread.name == "pullback-prefetch"]
     history = trainer.fit(data, epochs=2, resume=True)
     assert (trainer.step, trainer.epoch, history.stop_reason) == (10, 2, None)
+
+
+def test_a_step_skipped_by_the_scaler_leaves_the_mean_norm_of_the_epoch_a_number():
+    model = network()
+    scaler, recorded = pb.optim.LossScaler(init_scale=2.0**120), Recorded()
+
+    def large_loss(output, target):  # its gradients overflow in float32 until the scale is some halvings smaller
+        return 1e4 * pb.mse_loss(output, target)
+
+    optimizer = SGD(model.astype(pb.float32).parameters(), lr=1e-6)
+    trainer = Trainer(model, large_loss, optimizer, scaler=scaler, callbacks=[recorded])
+    history = trainer.fit([(X.astype(np.float32), Y.astype(np.float32))] * 30, epochs=1)
+    norms = np.array([record["gradient_norm"] for record in recorded.records[:30]])
+    assert not np.isfinite(norms[0]) and np.isfinite(norms[-1])
+    np.testing.assert_allclose(history.epochs.last["gradient_norm"], norms[np.isfinite(norms)].mean())
+
+
+def test_a_callback_that_fails_on_an_error_hides_neither_it_nor_the_others():
+    class Failing(Callback):
+        def on_step(self, trainer, record):
+            raise KeyError("the first")
+
+        def on_error(self, trainer, error):
+            raise OSError("the disk is full")
+
+    recorded = Recorded()
+    model = network()
+    trainer = Trainer(model, pb.mse_loss, SGD(model.parameters()), callbacks=[Failing(), recorded])
+    with pytest.raises(KeyError, match="the first") as caught:
+        trainer.fit(Batches((X, Y), 5), epochs=1)
+    assert caught.value.__notes__ == [
+        "And test_a_callback_that_fails_on_an_error_hides_neither_it_nor_the_others.<locals>.Failing.on_error failed: "
+        "OSError: the disk is full"
+    ]
+    assert recorded.calls[-1].startswith("error")
 
 
 def test_an_error_is_told_to_the_callbacks_and_raised():
@@ -628,7 +676,8 @@ class Nameless:
         ({"accumulate": 0}, "accumulate must be at least 1"),
         ({"checkpoint_every": 5}, "need a folder"),
         ({"best": "validation_loss"}, "need a folder"),
-        ({"folder": "x", "checkpoint_every": 0}, "checkpoint_every must be at least 1"),
+        ({"folder": "x", "checkpoint_every": 0}, "checkpoint_every must be an integer of at least 1, got 0"),
+        ({"folder": "x", "checkpoint_every": 1.5}, "checkpoint_every must be an integer of at least 1, got 1.5"),
         ({"folder": "x", "keep": 0}, "keep=0"),
         ({"folder": "x", "best": "a", "goal": "up"}, "got 'up'"),
         ({"callbacks": [print]}, "not a pb.train.Callback"),
@@ -661,8 +710,9 @@ def test_settings_that_make_no_sense_are_refused(arguments, words):
     [
         ({}, "say when to stop"),
         ({"epochs": 1, "resume": True, "overwrite": True}, "set one of them"),
-        ({"epochs": 1, "validate_every": 2}, "with validation data"),
-        ({"epochs": 1, "validate_every": 0, "validation": [(X, Y)]}, "validate_every=0"),
+        ({"epochs": 1, "validate_every": 2}, "validate_every=2 needs validation data"),
+        ({"epochs": 1, "validate_every": 0, "validation": [(X, Y)]}, "validate_every must be an integer of at least 1"),
+        ({"epochs": 1, "validate_every": 2.5, "validation": [(X, Y)]}, "validate_every must be an integer"),
         ({"epochs": 1.5}, "epochs must be an integer.*got 1.5"),
         ({"epochs": "3"}, "epochs must be an integer.*got '3'"),
         ({"steps": -1}, "steps must be an integer.*got -1"),

@@ -25,7 +25,8 @@ class Autodiff(Backend):
     upper level at once, and what it was made from stays known to the lower one: gradients of the upper level are
     tensors of the lower one, ready to be differentiated there.
 
-    With a `checkpointing` strategy, operations on tensors of this level are recorded under it, wherever they run.
+    With a `checkpointing` strategy, operations on tensors of this level are recorded under it, wherever they run but
+    in a region of `pb.checkpoint`.
 
     Every operation of Pullback is an attribute: `Autodiff("numpy").multiply(x, y)`.
 

@@ -281,7 +281,7 @@ def _as_tensors(node: Node) -> list[Any]:
     parents = iter(node.inputs)
     inputs = [next(parents) if tracked else None for tracked in recipe.mask]
     values: list[Any] = []
-    for value, (kind, index) in zip(saved_values(node), recipe.sources):
+    for value, (kind, index) in zip(saved_values(node, walking=True), recipe.sources):
         if kind == "input":
             if operation.variadic:
                 value = tuple(_tensor(v, parent) for v, parent in zip(value, inputs))

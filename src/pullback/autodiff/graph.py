@@ -64,10 +64,13 @@ class Leaf(Node):
         self.clones: list[Any] = []  # weak references to the clones
 
 
-def saved_values(node: Node) -> Any:
-    """What a node saved, in the order of its recipe's names; computed again where it was dropped. None if released."""
+def saved_values(node: Node, walking: bool = False) -> Any:
+    """What a node saved, in the order of its recipe's names; computed again where it was dropped. None if released.
+
+    `walking` promises that the nodes before it come next: what they need too is held for them.
+    """
     unpack = node.recipe.unpack
-    return node.saved if unpack is None or node.saved is None else unpack(node.saved)
+    return node.saved if unpack is None or node.saved is None else unpack(node.saved, walking)
 
 
 _LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<pullback>")  # the latter: templates in `fast`

@@ -231,7 +231,7 @@ class Recipe:
         """What the walk asks of every node, at hand."""
         self.masking = self.operation.masking
         self.accumulate: Rule | None = None
-        self.unpack: Callable[[tuple[Any, ...]], list[Any]] | None = (
+        self.unpack: Callable[[tuple[Any, ...], bool], list[Any]] | None = (
             None  # of a node's saved values, if they are packed
         )
         self.keeps_arrays = any(kind in ("input", "output", "residual") for kind, _ in self.sources)

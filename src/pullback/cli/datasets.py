@@ -83,6 +83,8 @@ def _npz(options: Mapping[str, Any], seed: int) -> Data:
                 if key not in file:
                     raise ConfigurationError(f"{path}: has no array {key!r}; it has {', '.join(file) or 'none'}.")
                 arrays.append(file[key])
+                if not isinstance(arrays[-1], np.ndarray):  # NumPy gives the bytes of what is no array
+                    raise ValueError(f"{key!r} is not an array")
     except (ConfigurationError, OSError):
         raise
     except Exception as error:  # zipfile, zlib and NumPy each have their own for a damaged file
@@ -92,8 +94,8 @@ def _npz(options: Mapping[str, Any], seed: int) -> Data:
         raise ConfigurationError(
             f"{path}: {options['inputs']!r} must be real numbers of shape (samples, ...), got {x.dtype} {x.shape}."
         )
-    if len(x) != len(y):
-        raise ConfigurationError(f"{path}: {len(x)} inputs, but {len(y)} targets.")
+    if not y.ndim or len(x) != len(y):
+        raise ConfigurationError(f"{path}: {len(x)} inputs, but {len(y) if y.ndim else 'no list of'} targets.")
     _check_finite(x, lambda index: f"{path}: {options['inputs']!r}{list(index)}")
     if options["task"] == "classification":
         if y.ndim != 1 or y.dtype.kind not in "iubU":
@@ -120,6 +122,8 @@ def _csv(options: Mapping[str, Any], seed: int) -> Data:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header = [name.strip() for name in next(reader, [])]
+            if not header:
+                raise ConfigurationError(f"{path}: the file is empty.")
             if header.count(options["target"]) != 1:
                 raise ConfigurationError(
                     f"{path}:1: expected one column called {options['target']!r}, the columns are {', '.join(header)}."
@@ -132,9 +136,11 @@ def _csv(options: Mapping[str, Any], seed: int) -> Data:
                 if len(cells) != len(header):
                     raise ConfigurationError(f"{where}: expected {len(header)} values, got {len(cells)}.")
                 numbers = [
-                    cell if i == place and not is_regression else _number(cell, where, header[i])
+                    cell.strip() if i == place and not is_regression else _number(cell, where, header[i])
                     for i, cell in enumerate(cells)
                 ]
+                if not is_regression and not cells[place].strip():
+                    raise ConfigurationError(f"{where}: column {header[place]!r} is empty, and names no class.")
                 targets.append(numbers.pop(place))
                 rows.append(numbers)  # type: ignore[arg-type]
     except (UnicodeDecodeError, csv.Error) as error:
@@ -142,6 +148,7 @@ def _csv(options: Mapping[str, Any], seed: int) -> Data:
     x = np.array(rows, np.float64).reshape(len(rows), len(header) - 1)
     if is_regression:
         return _split(x, np.array(targets, np.float64).reshape(-1, 1), [], options, seed)
+    _check_classes(path, options["target"], targets)
     return _split(x, *_classes(np.array(targets, dtype=str)), options, seed)
 
 
@@ -172,9 +179,24 @@ def _check_finite(array: Any, name: Callable[[tuple[int, ...]], str]) -> None:
         )
 
 
+def _check_classes(path: Path, column: str, labels: list[str]) -> None:
+    """Refuse a column of measurements: each of them would be a class of its own."""
+    try:
+        broken = [label for label in labels if not float(label).is_integer()]
+    except ValueError:
+        return  # words
+    if broken:
+        raise ConfigurationError(
+            f"{path}: column {column!r} has numbers such as {broken[0]}, which are no classes. "
+            'Is it a task = "regression"?'
+        )
+
+
 def _classes(labels: Any) -> tuple[Any, list[str]]:
     """Labels as numbers from 0, and what each number stands for."""
     names, numbers = np.unique(labels, return_inverse=True)
+    if len(names) == 1:
+        raise ConfigurationError(f"all {len(labels)} samples are of the class {str(names[0])!r}: expected two or more.")
     return numbers.reshape(-1).astype(np.int64), [str(name) for name in names]
 
 
@@ -185,6 +207,8 @@ def _split(x: Any, y: Any, names: list[str], options: Mapping[str, Any], seed: i
     """Samples as a training and a test part; `names` are those of the classes, and empty for numbers to predict."""
     if not len(x):
         raise ConfigurationError("there are no samples in the data.")
+    if not math.prod(x.shape[1:]):
+        raise ConfigurationError("there is nothing to learn from in the data: the samples have no values.")
     shares = [1 - options["test_fraction"], options["test_fraction"]]
     train, test = (part.indices for part in random_split(range(len(x)), shares, seed))
     if options.get("standardize"):

@@ -120,7 +120,11 @@ def _checked_section(given: dict[str, Any], name: str, section: Section, problem
             problems.append(Problem((name,), f'is missing `kind`: write `kind = "..."` with {known}'))
         return {}
     keys = {"kind": Key(TEXT), **section.keys, **section.kinds[kind]}
-    known_elsewhere = {key: other for other, more in section.kinds.items() for key in more if key not in keys}
+    known_elsewhere: dict[str, list[str]] = {}
+    for other, more in section.kinds.items():
+        for key in more:
+            if key not in keys:
+                known_elsewhere.setdefault(key, []).append(f'"{other}"')
     return _checked_table({"kind": kind, **given}, (name,), keys, [], problems, kind, known_elsewhere)
 
 
@@ -131,7 +135,7 @@ def _checked_table(
     others: list[str],
     problems: list[Problem],
     kind: str = "",
-    known_elsewhere: Mapping[str, str] | None = None,
+    known_elsewhere: Mapping[str, list[str]] | None = None,
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in given.items():
@@ -150,10 +154,10 @@ def _checked_table(
     return result
 
 
-def _unknown(key: str, value: Any, known: list[str], kind: str, known_elsewhere: Mapping[str, str]) -> str:
+def _unknown(key: str, value: Any, known: list[str], kind: str, known_elsewhere: Mapping[str, list[str]]) -> str:
     what = "section" if isinstance(value, dict) else "key"
     if key in known_elsewhere:
-        return f'is a key of kind "{known_elsewhere[key]}", and the kind here is "{kind}"'
+        return f'is a key of kind {" or ".join(known_elsewhere[key])}, and the kind here is "{kind}"'
     hint = _nearest(key, known)
     return f"unknown {what}{hint or '; known here: ' + ', '.join(known)}"
 

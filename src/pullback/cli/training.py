@@ -62,7 +62,9 @@ def _printed(options: Namespace) -> str:
 
 
 def _configuration(options: Namespace) -> Configuration:
-    if bool(options.config) == bool(options.example):
+    if options.config and options.example:
+        raise ConfigurationError(f"{options.config} and --example {options.example} are two things to train: name one.")
+    if not (options.config or options.example):
         raise ConfigurationError("name what to train: a CONFIG.toml, or an example such as `--example digits`.")
     if options.example:
         text = configurations.example_text(options.example)
@@ -140,7 +142,7 @@ def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.
         getattr(optim, _OPTIMIZERS[options.pop("kind")])(model.named_parameters(), **options),
         schedule=_schedule(configuration["schedule"], total),
         metrics=plan["metrics"],
-        callbacks=[train.JsonLines(), train.Report()],
+        callbacks=[train.JsonLines(), train.Report(title=f"Training of {configuration['name']}")],
         clip_norm=plan["clip_norm"],
         accumulate=plan["accumulate"],
         average=plan["average"],

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 import numpy as np
 
 from .. import backends
 from ..errors import ConfigurationError, DtypeError, IndexingError, ShapeError
+from ..functions.creation import asarray
 from ..random import Generator
 from ..tensor.core import Tensor
 
 
 class ArrayDataset:
-    """Arrays or tensors of one length, taken together along their first axis.
+    """Arrays, tensors or lists of one length, taken together along their first axis.
 
     An integer gives one sample, a slice or an array of integers a batch: a tuple with an entry for each array.
 
@@ -108,6 +109,10 @@ def random_split(dataset: Any, fractions: Sequence[float], seed: int = 0) -> lis
     >>> len(training), len(validation)
     (8, 2)
     """
+    if not isinstance(fractions, Iterable):
+        raise ConfigurationError(f"random_split: fractions is a list, such as [0.8, 0.2], got {fractions!r:.60}.")
+    if isinstance(dataset, tuple):
+        dataset = as_dataset(dataset)
     shares = [float(fraction) for fraction in fractions]
     if not shares or any(not share > 0 for share in shares) or abs(sum(shares) - 1.0) > 1e-6:
         raise ConfigurationError(
@@ -128,10 +133,23 @@ def random_split(dataset: Any, fractions: Sequence[float], seed: int = 0) -> lis
     return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes)]
 
 
+def as_dataset(given: Any) -> Any:
+    """An array, or a tuple of arrays, as a dataset; everything else is one or is not.
+
+    A tuple always holds arrays. Samples come in a list.
+    """
+    if isinstance(given, (np.ndarray, Tensor)):
+        return ArrayDataset(given)
+    return ArrayDataset(*given) if isinstance(given, tuple) else given
+
+
 def _checked(position: int, array: Any) -> Any:
-    """`array` if its samples can be taken; a list becomes an array."""
+    """`array` if its samples can be taken; a list, or a table of pandas, becomes an array."""
     if isinstance(array, (list, tuple)):
-        array = np.asarray(array)
+        values = np.asarray(array)
+        array = asarray(array).numpy() if values.dtype == np.float64 else values  # Python's floats are float32 here
+    elif hasattr(array, "to_numpy") and not isinstance(array, Tensor):
+        array = array.to_numpy()
     if isinstance(array, Tensor):
         if array.requires_grad:
             raise DtypeError(

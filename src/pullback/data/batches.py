@@ -8,9 +8,9 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from .. import random
-from ..errors import ConfigurationError, IndexingError, ShapeError
+from ..errors import ConfigurationError, DtypeError, IndexingError, ShapeError
 from ..tensor.core import Tensor
-from .arrays import ArrayDataset
+from .arrays import ArrayDataset, as_dataset
 
 _KEPT = ("length", "batch_size", "shuffle", "drop_last", "seed")  # what must not change between saving and resuming
 
@@ -23,8 +23,9 @@ class Batches:
     `prefetch` (the number of batches that a thread makes in advance) has made already. A loop left by `break` is gone
     on with by the next one; `restart` begins an epoch anew.
 
-    A dataset has `len` and takes an integer; one that also has `batch(indices)` is asked for whole batches, otherwise
-    `collate` puts a list of samples together (by default array by array). `transform` changes a batch.
+    An array, or a tuple of arrays, stands for an `ArrayDataset` of them. Any other dataset has `len` and takes an
+    integer; one that also has `batch(indices)` is asked for whole batches, otherwise `collate` puts a list of samples
+    together (by default array by array). `transform` changes a batch.
 
     >>> import numpy as np, pullback as pb
     >>> batches = pb.data.Batches(pb.data.ArrayDataset(np.arange(5)), batch_size=2, shuffle=True, seed=1)
@@ -48,10 +49,7 @@ class Batches:
         collate: Callable[[list[Any]], Any] | None = None,
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        if isinstance(dataset, (np.ndarray, Tensor)):
-            dataset = ArrayDataset(dataset)
-        elif isinstance(dataset, tuple) and all(isinstance(part, (np.ndarray, Tensor)) for part in dataset):
-            dataset = ArrayDataset(*dataset)
+        dataset = as_dataset(dataset)
         if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
             raise ConfigurationError(f"Batches: a dataset has a length and items; {type(dataset).__name__} has not.")
         self.dataset = dataset
@@ -184,6 +182,11 @@ def _stacked_part(position: int, values: tuple[Any, ...]) -> Any:
             "Pass `collate` to say how to put them together."
         )
     batch = np.stack(arrays)
+    if batch.dtype.kind == "O":
+        raise DtypeError(
+            f"part {position} of the samples of a batch is a {type(values[0]).__name__}, expected an array or a "
+            "number. Pass `collate` to say how to put them together."
+        )
     # Python's floats are float32 here, as everywhere in the library.
     return batch.astype(np.float32) if isinstance(values[0], float) and type(values[0]) is float else batch
 

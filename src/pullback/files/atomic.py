@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import IO, Iterator
 
@@ -37,11 +38,20 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = os.fspath(path)  # "No space left on device" does not say which
         raise
     sync_folder(target.parent)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left of their writing of `path`; for one who knows that nobody is writing it now."""
+    target = Path(os.path.realpath(path))
+    for leftover in target.parent.glob(f".{escape(target.name[:32])}.*.part"):
+        leftover.unlink(missing_ok=True)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

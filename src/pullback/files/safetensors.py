@@ -26,6 +26,10 @@ _NAMES = {
     "bfloat16": "BF16", "uint32": "U32", "int32": "I32", "float32": "F32", "complex64": "C64", "uint64": "U64",
     "int64": "I64", "float64": "F64",
 }  # fmt: skip
+_OTHERS = {  # how files of other formats begin
+    b"PK\x03\x04": "it is a zip archive, as PyTorch and NumPy write them; read it with `torch.load` or `np.load`",
+    b"\x93NUMPY": "it is an array that NumPy wrote; read it with `np.load`",
+}
 _DTYPES = {code: name for name, code in _NAMES.items()}
 
 
@@ -85,6 +89,9 @@ def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
             raise _broken(path, f"it has {size} bytes, too few for a header")
         length = int.from_bytes(start, "little")
         if length > LARGEST_HEADER or 8 + length > size:
+            for beginning, advice in _OTHERS.items():
+                if start.startswith(beginning):
+                    raise _broken(path, advice)
             raise _broken(path, f"its header claims {length} bytes, the file has {size}. It may be cut off")
         text = file.read(length)
     try:

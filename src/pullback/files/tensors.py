@@ -24,7 +24,10 @@ def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Map
            [0., 1.]])}
     """
     if not isinstance(tensors, Mapping):
-        raise DtypeError(f"save: expected tensors by name, got {type(tensors).__name__}. Write `model.state_dict()`.")
+        write = "Write `model.state_dict()`"
+        if isinstance(tensors, (str, os.PathLike)):
+            write = "The path comes second: `pb.save(tensors, path)`"
+        raise DtypeError(f"save: expected tensors by name, got {type(tensors).__name__}. {write}.")
     write_arrays(path, {name: as_numpy(name, value) for name, value in tensors.items()}, metadata)
 
 
@@ -42,5 +45,8 @@ def as_numpy(name: str, value: Any) -> Any:
         return np.asarray(value._backend.to_numpy(value._data))
     backend: Any = backends.of(value)
     if backend is None:
-        raise DtypeError(f"{name}: expected a tensor or an array, got {type(value).__name__}.")
+        write = ""
+        if isinstance(value, Mapping):
+            write = " Write `pb.train.write_checkpoint(path, state)` for what is more than tensors by name."
+        raise DtypeError(f"{name}: expected a tensor or an array, got {type(value).__name__}.{write}")
     return np.asarray(backend.to_numpy(value))

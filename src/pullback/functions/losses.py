@@ -79,7 +79,10 @@ def cross_entropy(
         raise DtypeError(f"cross_entropy: target must be class numbers or probabilities, got {target.dtype.name}.")
     expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
     if target.shape != expected:
-        raise ShapeError(f"cross_entropy: target has shape {target.shape}, expected {expected} for logits {x.shape}.")
+        write = " Classes are along axis 1: write `x.swapaxes(1, -1)`." if target.shape == x.shape[:-1] else ""
+        raise ShapeError(
+            f"cross_entropy: target has shape {target.shape}, expected {expected} for logits {x.shape}.{write}"
+        )
     static = (int(ignore_index), reduction, float(label_smoothing))
     return apply(OPERATIONS["cross_entropy"], (x, target, weight), static)
 

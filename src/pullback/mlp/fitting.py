@@ -98,11 +98,21 @@ class Samples:
             if outputs == 1 and self.y.shape == (self.count,):
                 self.y = self.y.reshape(-1, 1)
             if self.y.shape != (self.count, outputs):
-                classes = f" or class numbers ({self.count},)" if self.loss.takes_classes else ""
-                raise ShapeError(f"{name}: y has shape {given.shape}, expected ({self.count}, {outputs}){classes}.")
+                raise ShapeError(
+                    f"{name}: y has shape {given.shape}, expected ({self.count}, {outputs}){self._about_classes(given)}"
+                )
         self.batch = min(positive(f"{name}: batch_size", batch_size), self.count)
         self._inputs = np.empty((self.batch, inputs), self.x.dtype)
         self._targets = np.empty((self.batch, *self.y.shape[1:]), self.y.dtype)
+
+    def _about_classes(self, given: Any) -> str:
+        """The end of the message on targets of a wrong shape: how class numbers would be given."""
+        if self.loss.takes_classes:
+            wrong = f", which are integers; it is {given.dtype.name}" if given.shape == (self.count,) else ""
+            return f" or class numbers ({self.count},){wrong}."
+        if given.shape == (self.count,) and given.dtype.kind in "iu":
+            return '. Class numbers are for loss="cross_entropy".'
+        return "."
 
     def batches(self, order: Any = None) -> Iterator[tuple[Any, Any]]:
         """Inputs and targets, batch by batch; the last one may be shorter."""

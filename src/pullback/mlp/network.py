@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..errors import GradientError, ShapeError
+from ..errors import ConfigurationError, GradientError, ShapeError
 from ..random import Generator
 from .arrays import aligned_zeros, real_array
 from .gradients import MlpGradients
@@ -49,6 +49,8 @@ class Mlp:
         seed: int | None = 0,
         dtype: Any = np.float32,
     ) -> None:
+        if not hasattr(sizes, "__len__"):
+            raise ConfigurationError(f"an Mlp is made from a list of sizes, such as [4, 16, 1], got {sizes!r:.60}.")
         hidden = [activation] * (len(sizes) - 2)
         self._start(Layout(sizes, [*hidden, output] if len(sizes) > 1 else [], dtype), seed)
 

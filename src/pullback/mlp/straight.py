@@ -29,6 +29,7 @@ def in_a_row(steps: list[Step], result: Any = None) -> Callable[[Any], Any]:
     """A function of the input that makes the calls and returns `result`.
 
     >>> import numpy as np
+    >>> from pullback.mlp.straight import Input, in_a_row
     >>> out = np.zeros(2)
     >>> run = in_a_row([(np.multiply, (Input(), 2.0, out)), (np.add, (out, 1.0, out))], out)
     >>> run(np.array([1.0, 2.0]))

@@ -1,5 +1,7 @@
 """Modules: layers with parameters, named and shaped as PyTorch's."""
 
+import typing as _typing
+
 from . import init
 from .activations import (
     ELU,
@@ -49,3 +51,10 @@ from .pooling import (
 from .rebuilding import functional_call
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import TransformerEncoder, TransformerEncoderLayer
+
+if not _typing.TYPE_CHECKING:  # type checkers know the names without it
+
+    def __getattr__(name: str) -> object:
+        from ..pytorch_names import missing
+
+        raise missing(__name__, name)

@@ -20,7 +20,10 @@ class Differences(NamedTuple):
 def load(model: str, own: dict[str, Tensor], given: Mapping[str, Any], strict: bool) -> Differences:
     """Write `given` into `own`, tensors by name; `model` is what to call it in messages."""
     if not isinstance(given, Mapping):
-        raise ConfigurationError(f"load_state_dict: expected a mapping of names to arrays, got {type(given).__name__}.")
+        write = " Write `module.state_dict()`." if hasattr(given, "state_dict") else ""
+        raise ConfigurationError(
+            f"load_state_dict: expected a mapping of names to arrays, got {type(given).__name__}.{write}"
+        )
     names_of: dict[int, list[str]] = {}
     for name, tensor in own.items():
         names_of.setdefault(id(tensor), []).append(name)

@@ -1,5 +1,7 @@
 """Optimizers, schedules of the learning rate, and what belongs around them."""
 
+import typing as _typing
+
 from . import schedules
 from .accumulation import Accumulation
 from .adafactor import Adafactor
@@ -16,3 +18,10 @@ from .rmsprop import RMSprop
 from .scaling import LossScaler
 from .scheduler import Scheduler
 from .sgd import SGD
+
+if not _typing.TYPE_CHECKING:  # type checkers know the names without it
+
+    def __getattr__(name: str) -> object:
+        from ..pytorch_names import missing
+
+        raise missing(__name__, name)

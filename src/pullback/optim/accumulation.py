@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..autodiff.gradients import Gradients, backward
-from ..errors import GradientError
+from ..errors import ConfigurationError, GradientError
 from ..tensor.core import Tensor
 
 __all__ = ["Accumulation"]
@@ -100,7 +100,7 @@ class Accumulation:
         Whether the step was taken: a scaler skips it where gradients overflow.
         """
         if clip_norm is not None and not clip_norm > 0:
-            raise ValueError(f"Accumulation.step: clip_norm must be positive, got {clip_norm!r}.")
+            raise ConfigurationError(f"Accumulation.step: clip_norm must be positive, got {clip_norm!r}.")
         gradients = self.gradients()
         if self.scaler is not None:
             self.scaler.unscale_(optimizer, gradients)

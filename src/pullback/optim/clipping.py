@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable
 
+from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import DtypeError
@@ -47,7 +48,7 @@ def _contained(caller: str, gradients: Any) -> Gradients:
         return gradients
     tensors = [gradients] if isinstance(gradients, Tensor) else list(gradients)
     for tensor in tensors:
-        if type(tensor) is not Tensor:
+        if not isinstance(tensor, Tensor) or isinstance(tensor, Dual):
             raise DtypeError(f"{caller}: expected tensors or a pb.Gradients, got {type(tensor).__name__}.")
     # a frozen variable still has the cell of its gradient, and must not be taken for a gradient
     if any([tensor._node is not None or hasattr(tensor, "_cell") for tensor in tensors]):

@@ -70,7 +70,7 @@ class LBFGS(Optimizer):
         super().add_param_group(group)
 
     def check_parameter(self, parameter: Any, label: str) -> None:
-        if type(parameter) is not Tensor:
+        if not isinstance(parameter, Tensor):
             raise DtypeError(f"LBFGS: {label} must be a tensor: the function given to `step` leaves gradients in it.")
         if parameter.dtype.name not in ("float32", "float64"):
             raise DtypeError(f"LBFGS: {label} is {parameter.dtype.name}; it needs float32 or float64.")

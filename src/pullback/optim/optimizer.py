@@ -7,10 +7,12 @@ from typing import Any, ClassVar, Iterable, Mapping, Sequence
 import numpy as np
 
 from .. import backends, modes
+from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
 from ..tensor.core import Tensor
+from ..tensor.quantized import QuantizedTensor
 from . import state
 from .arithmetic import Arithmetic
 from .options import check_options
@@ -142,7 +144,7 @@ class Optimizer:
             if other is not slot.label:
                 raise ConfigurationError(f"{self._name}: {slot.label} is the same variable as {other}; name it once.")
             self.check_parameter(slot.parameter, slot.label)
-        if len({type(slot.parameter) for slot in before + added}) > 1:
+        if len({isinstance(slot.parameter, Tensor) for slot in before + added}) > 1:
             raise ConfigurationError(f"{self._name}: parameters must all be tensors, or all be NumPy arrays.")
         self.param_groups.append(
             {"params": parameters, **({"param_names": names} if names else {}), **self.defaults, **options}
@@ -154,7 +156,7 @@ class Optimizer:
             if not parameter.flags.writeable:
                 raise ConfigurationError(f"{self._name}: {label} is a read-only NumPy array. Pass a copy of it.")
             dtype = backends.NUMPY.dtype_of(parameter)
-        elif type(parameter) is Tensor:
+        elif isinstance(parameter, Tensor) and not isinstance(parameter, (Dual, QuantizedTensor)):
             node: Any = parameter._node
             if node is not None and type(node) is not Leaf:
                 raise GradientError(
@@ -163,7 +165,10 @@ class Optimizer:
                 )
             dtype = parameter.dtype
         else:
-            raise DtypeError(f"{self._name}: {label} is neither a tensor nor an array but {type(parameter).__name__}.")
+            write = " Write `model.parameters()`." if hasattr(parameter, "parameters") else ""
+            raise DtypeError(
+                f"{self._name}: {label} is neither a tensor nor an array but {type(parameter).__name__}.{write}"
+            )
         if dtype.kind != "float":
             instead = "its real and imaginary parts as two tensors" if dtype.kind == "complex" else "float tensors"
             raise DtypeError(f"{self._name}: {label} is {dtype.name}. Optimize {instead}.")
@@ -222,7 +227,7 @@ class Optimizer:
         """
         for slots in self._slots:
             for slot in slots:
-                if type(slot.parameter) is Tensor:
+                if isinstance(slot.parameter, Tensor):
                     slot.parameter.zero_grad()
 
     def _gathered(self, grads: Any) -> list[tuple[Group, list[tuple[Slot, Any]]]]:
@@ -245,14 +250,14 @@ class Optimizer:
                 if listed is not None:
                     gradient = next(listed)
                 elif grads is not None:
-                    gradient = grads.get(parameter) if type(parameter) is Tensor else None
-                elif type(parameter) is Tensor:
+                    gradient = grads.get(parameter) if isinstance(parameter, Tensor) else None
+                elif isinstance(parameter, Tensor):
                     node = parameter._node
                     gradient = node.cell.value if type(node) is Leaf else None
                 else:
                     raise ConfigurationError("step: NumPy arrays have no `.grad`. Pass a list with their gradients.")
                 if gradient is not None:
-                    raw = gradient._data if type(gradient) is Tensor else gradient
+                    raw = gradient._data if isinstance(gradient, Tensor) else gradient
                     _check_fits(slot, raw)
                     found.append((slot, raw))
             if found:

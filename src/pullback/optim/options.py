@@ -46,7 +46,7 @@ def check_options(caller: str, known: Mapping[str, Any], options: Mapping[str, A
             continue
         low, high = _RANGES[name]
         for number in value if count else (value,):
-            if number is None and count:  # chosen by the optimizer
+            if number is None and count and None in known[name]:  # chosen by the optimizer
                 continue
             try:
                 right = low <= number <= high and isfinite(number)

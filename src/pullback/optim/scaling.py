@@ -9,6 +9,7 @@ import numpy as np
 from .. import modes, tree
 from ..autodiff import guard
 from ..autodiff.apply import new_node
+from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..autodiff.operation import OPERATIONS, Recipe
@@ -91,7 +92,7 @@ class LossScaler:
             raise DtypeError(f"LossScaler.scale: expected a tensor, got {type(loss).__name__}: {loss!r:.60}")
         with np.errstate(over="ignore"):
             scaled = loss * self._scale
-        if type(scaled) is not Tensor or scaled._node is None:
+        if isinstance(scaled, Dual) or scaled._node is None:
             return scaled
         return make(scaled._data, new_node(_SCALED, (scaled._node,), ()))
 
@@ -164,6 +165,10 @@ class LossScaler:
                 self._growth_tracker = 0
         self._found.clear()
 
+    def forget(self) -> None:
+        """Drop what was found since the last `update`, after an error between `unscale_` and `update`."""
+        self._found.clear()
+
     def state_dict(self) -> dict[str, Any]:
         """Scale, settings and the count of steps, as Python numbers, under PyTorch's names; empty if not enabled."""
         if not self.enabled:
@@ -181,6 +186,7 @@ class LossScaler:
                 "A scaler that is not enabled saves nothing."
             )
         self._set(state)
+        self.forget()
 
 
 class _Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Mapping
 
 from ..errors import ConfigurationError
@@ -69,6 +70,9 @@ class Scheduler:
             raise ConfigurationError(
                 f"Scheduler: the state is of {len(state_dict['base_lrs'])} groups, the optimizer has {len(groups)}."
             )
+        for rate in state_dict["base_lrs"]:
+            if not (isinstance(rate, (int, float)) and 0 <= rate < math.inf):
+                raise ConfigurationError(f"Scheduler: the base rate {rate!r:.40} is no learning rate.")
         if isinstance(self.schedule, Schedule):
             self.schedule.load_state_dict(state_dict["schedule"])
         self.steps = int(state_dict["steps"])

@@ -248,4 +248,7 @@ class Plateau(Schedule):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         if set(state_dict) != set(self._progress):
             raise ConfigurationError(f"Plateau: the state has {sorted(state_dict)}, not {sorted(self._progress)}.")
+        for name, value in state_dict.items():
+            if not (isinstance(value, (int, float)) or (name == "best" and value is None)):
+                raise ConfigurationError(f"Plateau: {name} must be a number, got {value!r:.40}.")
         self._progress.update(state_dict)

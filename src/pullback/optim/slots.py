@@ -121,8 +121,9 @@ class Slot:
     def advance(self, optimizer: Any, group: dict[str, Any], constants: tuple[Any, ...], gradient: Any) -> None:
         """Update the parameter and the buffers; `prepare` has been called."""
         self.step += 1
-        if type(self.parameter) is Tensor:
+        if type(self.parameter) is not _ndarray:
             separate(self.parameter)
+            self.parameter._origin = None
         raw = self.raw
         buffers = [buffer._data for buffer in self.buffers]
         if self.stretched:

@@ -80,6 +80,8 @@ def _slot_state(
     """A parameter's number of steps, and its buffers by name, as they are to be taken over."""
     values = {name: value for name, value in values.items() if value is not None}
     step = int(values.pop("step", 1 if values else 0)) if optimizer.counts_steps else int(bool(values))
+    if step < 0:
+        raise ConfigurationError(f"{where}: the state of {slot.label} is after {step} steps; that cannot be.")
     raw = slot.raw
     names = optimizer.buffer_names(group, raw) if values or step else ()
     if set(values) != set(names):

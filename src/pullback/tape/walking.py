@@ -52,6 +52,8 @@ def add_gradients(tape: Tape, loss_grad: Any, tensors: Sequence[Any]) -> None:
 
 def _checked_buffers(tape: Tape, tensors: Sequence[Any]) -> list[Any]:
     count = tape.num_tensors
+    if not hasattr(tensors, "__len__"):
+        raise DtypeError(f"backward: expected a list with a NumPy array for each slot, got {type(tensors).__name__}.")
     if len(tensors) < count:
         raise ShapeError(
             f"backward: {len(tensors)} buffers for {count} slots. Pass a NumPy array for each slot, "

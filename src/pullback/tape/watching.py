@@ -66,6 +66,11 @@ class Watching(Tape):
         {'w': tensor([2., 4.]), 'b': None}
         """
         (loss,) = _tensors("gradient", [loss])
+        if hasattr(sources, "parameters") or hasattr(sources, "__next__"):
+            raise DtypeError(
+                f"gradient: expected tensors, got {type(sources).__name__}. Write `list(model.parameters())` or "
+                "`dict(model.named_parameters())`."
+            )
         leaves, structure = tree.flatten(sources)
         targets = []
         for number, source in enumerate(_tensors("gradient", leaves)):

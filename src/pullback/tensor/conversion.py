@@ -97,7 +97,7 @@ def moved(tensor: Any, device: str, copy: bool | None) -> Tensor:
         primal, tangent = moved(tensor.primal, device, copy), moved(tensor.tangent, device, copy)
         return forward.dual(primal, tangent, tensor.level)
     raw = backends.transfer(tensor._data, device, copy)
-    if type(tensor) is not Tensor:
+    if hasattr(tensor, "_with_data"):  # a quantized one
         return tensor._with_data(raw)
     if tensor._node is None or not modes.is_recording():
         return make(raw, None)

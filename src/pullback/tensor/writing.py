@@ -89,12 +89,15 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
                     return NotImplemented
                 other = pair[1]
         traced = mode is not None and mode.check_every_operation  # `apply` looks at the result
+        relaid = False
         if type(self) is Tensor and type(self._data) is _ndarray and not traced:
             b = other._data if type(other) is Tensor else other
             if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
                 nodes = (self._node, other._node if type(other) is Tensor else None)
                 tracked = recording and nodes != (None, None)
-                needed = tracked and (_is_replayed(mode) or _keeps_old_values(self._data, b, nodes))
+                needed = tracked and _keeps_old_values(self._data, b, nodes)
+                if tracked and not needed and _is_replayed(mode):
+                    needed = relaid = True
                 if not needed and _compute_into(self._data, b):
                     if tracked:
                         self._node = record(backends.NUMPY, operation, (self._data, b), nodes, (), (self._data,))
@@ -111,6 +114,8 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
         else:
             result = apply(operation, (self, other))
         _check_fits(operation, self, result)
+        if relaid:
+            _lay_out(result, self._data)
         adopt(self, result)
         separate(self)
         return self
@@ -143,6 +148,18 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
 def _is_replayed(mode: modes.Mode | None) -> bool:
     """Whether a checkpointing strategy wants to know of operations, which then run on arrays that stay as they are."""
     return mode is not None and mode.checkpointing is not None
+
+
+def _lay_out(result: Tensor, like: Any) -> None:
+    """Give what a strategy had computed elsewhere the layout that writing in place would have left.
+
+    Sums add up in the order of memory: without this a strategy would change their last digit.
+    """
+    if result._data.strides != like.strides:
+        raw = np.empty_like(like)
+        raw[...] = result._data
+        result._data = raw
+        result._origin = None  # which would make it in the other layout
 
 
 def _nothing_to_record(x: Tensor, y: Tensor) -> bool:
@@ -178,7 +195,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     tracked = recording and (self._node is not None or getattr(value, "_node", None) is not None)
     raw_value = value._data if type(value) is Tensor else value
     writable = type(raw_value) is _ndarray or type(raw_value) in PYTHON_SCALARS
-    if (tracked and _is_replayed(mode)) or (mode is not None and mode.check_every_operation):
+    replayed = tracked and _is_replayed(mode)
+    if replayed or (mode is not None and mode.check_every_operation):
         writable = False  # `apply` looks at the result, or keeps what it takes to make it again
     if type(self) is Tensor and type(self._data) is _ndarray and writable and _is_exclusive(self, "_data"):
         try:
@@ -195,7 +213,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             self._node = None
         self._origin = None
     else:
-        adopt(self, apply(operation, (self, value), (index,)))
+        relaid = replayed and type(self) is Tensor and type(self._data) is _ndarray and _is_exclusive(self, "_data")
+        result = apply(operation, (self, value), (index,))
+        if relaid:
+            _lay_out(result, self._data)
+        adopt(self, result)
     separate(self)
 
 
@@ -246,6 +268,7 @@ def data_mut(self: Tensor) -> Any:
     return self._data
 
 
+WRITES = ["__setitem__"]  # the names of what writes to a tensor
 for _name, _operation in (
     ("add", "add"),
     ("sub", "subtract"),
@@ -262,6 +285,7 @@ for _name, _operation in (
     ("matmul", "matmul"),
 ):
     if _operation in OPERATIONS:
-        setattr(Tensor, f"__i{_name}__", in_place(OPERATIONS[_operation]))
+        WRITES.append(f"__i{_name}__")
+        setattr(Tensor, WRITES[-1], in_place(OPERATIONS[_operation]))
 Tensor.__setitem__ = setitem
 Tensor.data_mut = data_mut

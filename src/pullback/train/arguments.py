@@ -31,10 +31,10 @@ def check_parts(model: Any, loss: Any, optimizer: Any, scaler: Any, average: Any
             raise ConfigurationError(f"Trainer: {_described(callback)} is not a pb.train.Callback.")
 
 
-def check_count(caller: str, name: str, value: Any) -> None:
+def check_count(caller: str, name: str, value: Any, least: int = 0) -> None:
     """Refuse what is no number of epochs or steps."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
-        raise ConfigurationError(f"{caller}: {name} must be an integer of at least 0, got {value!r:.60}.")
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise ConfigurationError(f"{caller}: {name} must be an integer of at least {least}, got {value!r:.60}.")
 
 
 def check_batches(caller: str, data: Any) -> None:

@@ -69,6 +69,12 @@ def teller(callbacks: Iterable[Callback], trainer: Trainer) -> Callable[..., Non
 
     def tell(hook: str, *arguments: Any) -> None:
         for method in methods[hook]:
-            method(trainer, *arguments)
+            try:
+                method(trainer, *arguments)
+            except Exception as failure:
+                if hook != "on_error":
+                    raise
+                # The error that ended the run is the one to raise, and the other callbacks are to hear of it too.
+                arguments[0].add_note(f"And {method.__qualname__} failed: {type(failure).__name__}: {failure}")
 
     return tell

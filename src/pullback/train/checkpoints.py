@@ -20,7 +20,7 @@ import numpy as np
 
 from ..backends import NUMPY
 from ..errors import ConfigurationError, FileFormatError
-from ..files.atomic import sync_folder
+from ..files.atomic import remove_leftovers, sync_folder
 from ..files.safetensors import read_arrays, write_arrays
 from .packing import packed, unpacked
 
@@ -33,10 +33,9 @@ def write_checkpoint(path: str | os.PathLike[str], state: Mapping[str, Any]) -> 
     """Write a tree of numbers, strings, arrays and tensors; the file is there whole afterwards, or as it was before.
 
     >>> import pathlib, tempfile, pullback as pb
-    >>> from pullback.train.checkpoints import read_checkpoint, write_checkpoint
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "step-00000001.safetensors"
-    >>> write_checkpoint(path, {"step": 1, "model": {"weight": pb.ones(2)}})
-    >>> read_checkpoint(path)
+    >>> pb.train.write_checkpoint(path, {"step": 1, "model": {"weight": pb.ones(2)}})
+    >>> pb.train.read_checkpoint(path)
     {'step': 1, 'model': {'weight': tensor([1., 1.])}}
     """
     text, arrays = packed(state)
@@ -111,8 +110,8 @@ class CheckpointFolder:
         """The steps of which there is a checkpoint, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = (_NAME.fullmatch(name) for name in os.listdir(self.folder))
-        return sorted(int(match[1]) for match in found if match)
+        found = {int(match[1]) for name in os.listdir(self.folder) if (match := _NAME.fullmatch(name))}
+        return sorted(step for step in found if self.path(step).exists())  # 000000007 is no name of ours
 
     def refuse_existing(self) -> None:
         """Raise if a run has written here."""
@@ -129,8 +128,9 @@ class CheckpointFolder:
         self._make()
         with open(self.folder / ".lock", "w") as file:
             _lock(file, self.folder.parent)
-            for leftover in [*self.folder.glob(".step-*.part"), *self.best.parent.glob(f".{self.best.name}.*.part")]:
+            for leftover in self.folder.glob(".step-*.part"):
                 leftover.unlink(missing_ok=True)
+            remove_leftovers(self.best)
             yield
 
     def _make(self) -> None:

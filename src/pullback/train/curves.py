@@ -7,6 +7,7 @@ from typing import Any, Iterable
 import numpy as np
 
 from ..errors import FileFormatError
+from . import figures
 
 __all__ = ["Curve", "Points"]
 
@@ -104,7 +105,13 @@ class Curve:
         buckets = [list(bucket) for bucket in state["buckets"]]
         if any(len(bucket) != _FIELDS for bucket in buckets):
             raise FileFormatError(f"Curve: expected buckets of {_FIELDS} values, got {[len(b) for b in buckets][:5]}.")
-        self._buckets, self._width, self._held, self.last = buckets, state["width"], state["held"], state["last"]
+        for bucket in buckets:
+            *values, bad = bucket
+            for place, value in enumerate(values if bad is None else bucket):
+                figures.number({f"value {place} of a bucket": value}, f"value {place} of a bucket", finite=True)
+        width, held = figures.count(state, "width", 1), figures.count(state, "held")
+        last = None if state["last"] is None else figures.number(state, "last")
+        self._buckets, self._width, self._held, self.last = buckets, width, held, last
 
 
 def _single(step: float, value: float) -> list[Any]:

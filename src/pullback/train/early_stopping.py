@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
 from .callbacks import Callback, Record
+from .figures import count, number
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -43,7 +44,7 @@ class Best:
                 f"there is no {self.name!r} in the records of this run, only {', '.join(sorted(record))}."
             )
         value = record[self.name]
-        gain = math.inf if self.value is None else self.value - value
+        gain = math.inf if self.value is None and not math.isnan(value) else (self.value or 0.0) - value
         if self.goal == "highest" and self.value is not None:
             gain = -gain
         if not gain > self.minimum_change:  # so a NaN is never better
@@ -55,7 +56,8 @@ class Best:
         return {"value": self.value, "step": self.step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.value, self.step = state["value"], state["step"]
+        self.value = None if state["value"] is None else number(state, "value")
+        self.step = None if state["step"] is None else count(state, "step")
 
 
 class EarlyStopping(Callback):
@@ -92,14 +94,15 @@ class EarlyStopping(Callback):
 
     def _decide(self, trainer: Trainer) -> None:
         if self.waited >= self.patience:
-            trainer.request_stop(
-                f"{self.best.name} has not improved on {self.best.value:.6g} (step {self.best.step}) "
-                f"in {self.waited} validations"
+            best = self.best
+            what = (
+                "was not a number" if best.value is None else f"has not improved on {best.value:.6g} (step {best.step})"
             )
+            trainer.request_stop(f"{best.name} {what} in {self.waited} validations")
 
     def state_dict(self) -> dict[str, Any]:
         return {"best": self.best.state_dict(), "waited": self.waited}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.best.load_state_dict(state["best"])
-        self.waited = state["waited"]
+        self.waited = count(state, "waited")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 from .callbacks import Record
+from .figures import count
 
 LONGEST = 256  # records of one kind that are kept: they are in every checkpoint
+_KINDS = ("steps", "validations", "epochs")
 
 
 class Records:
@@ -65,8 +67,9 @@ class Records:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to where `state_dict` was taken."""
+        stride, seen = count(state, "stride", 1), count(state, "count")
         self._records = [dict(record) for record in state["records"]]
-        self.last, self._stride, self._count = dict(state["last"]), state["stride"], state["count"]
+        self.last, self._stride, self._count = dict(state["last"]), stride, seen
 
 
 class History:
@@ -93,9 +96,9 @@ class History:
 
     def state_dict(self) -> dict[str, Any]:
         """The records of all kinds, as values that JSON can hold."""
-        return {kind: getattr(self, kind).state_dict() for kind in ("steps", "validations", "epochs")}
+        return {kind: getattr(self, kind).state_dict() for kind in _KINDS}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to where `state_dict` was taken."""
-        for kind, records in state.items():
-            getattr(self, kind).load_state_dict(records)
+        for kind in _KINDS:
+            getattr(self, kind).load_state_dict(state[kind])

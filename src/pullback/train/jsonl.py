@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..errors import ConfigurationError, FileFormatError
 from .callbacks import Callback, Record
 from .destination import destination
+from .figures import count
 
 if TYPE_CHECKING:
     from .history import History
@@ -78,7 +79,7 @@ class JsonLines(Callback):
         return {"offset": self._offset}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._offset = state["offset"]
+        self._offset = None if state["offset"] is None else count(state, "offset")
 
     def _write(self, kind: str, record: Record) -> None:
         if self._file is None:  # an error before the start
@@ -123,7 +124,7 @@ def read_log(path: str | os.PathLike[str]) -> list[Record]:
         try:
             record = json.loads(line)
             record |= {name: float(value) for name, value in record.pop(_NOT_FINITE, {}).items()}
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise FileFormatError(f"{path}, line {number}: not a line of a training log: {line[:80]!r}.") from error
         records.append(record)
     return records

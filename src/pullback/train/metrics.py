@@ -11,46 +11,10 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from ..errors import ConfigurationError, DtypeError, ShapeError
-from ..tensor.core import Tensor
+from .metric import Metric, as_array
+from .number_metrics import mae, mse, r2
 
 __all__ = ["Metric", "accuracy", "collect", "f1", "mae", "mse", "r2", "top_k_accuracy"]
-
-
-class Metric:
-    """What all metrics have; a metric of your own says what `update`, `compute` and `reset` do."""
-
-    name = ""
-
-    def __init__(self) -> None:
-        self._rooms: dict[str, Any] = {}
-        self.reset()
-
-    def update(self, output: Any, target: Any) -> None:
-        """Take a batch into account."""
-        raise NotImplementedError(f"{type(self).__name__} needs an `update` method.")
-
-    def compute(self) -> float:
-        """The figure over everything since the last reset; an error if that is nothing."""
-        raise NotImplementedError(f"{type(self).__name__} needs a `compute` method.")
-
-    def reset(self) -> None:
-        """Forget everything."""
-        raise NotImplementedError(f"{type(self).__name__} needs a `reset` method.")
-
-    def _room(self, role: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array to work in, of memory that is kept and grows to the largest size asked for."""
-        size = 1
-        for length in shape:
-            size *= length
-        room = self._rooms.get(role)
-        if room is None or room.size < size or room.dtype != dtype:
-            room = self._rooms[role] = np.empty(size, dtype)
-        return room[:size].reshape(shape)
-
-    def _counted(self, count: int) -> int:
-        if not count:
-            raise ShapeError(f"{self.name}: there were no samples since the last reset. Call `update` first.")
-        return count
 
 
 # -- classes ----------------------------------------------------------------------------------------
@@ -89,7 +53,7 @@ class _OfClasses(Metric):
         elif classes.shape not in (scores.shape[:-1], scores.shape if count == 1 else None):
             raise ShapeError(
                 f"{self.name}: targets have shape {classes.shape}, expected {scores.shape[:-1]} (class numbers), or "
-                f"one-hot ones in the shape of the outputs."
+                "one-hot ones in the shape of the outputs. Classes are along axis 1 of the outputs."
             )
         elif classes.dtype.kind not in "iub" and count > 1:
             raise DtypeError(f"{self.name}: class numbers must be integers, got {classes.dtype.name}.")
@@ -110,6 +74,10 @@ class _OfClasses(Metric):
         """Class numbers as integers, which of them count (None: all), and the number of classes."""
         limit = max(scores.shape[1], 2)
         wanted = self._room("wanted", classes.shape, np.intp)
+        if classes.dtype.kind == "f":  # of a single output: 0.9 is class 1, and not the 0 that a cast gives
+            if not np.isfinite(classes).all():
+                raise ShapeError(f"{self.name}: targets must be finite, got {classes[~np.isfinite(classes)][0]}.")
+            classes = np.rint(classes, out=self._room("rounded", classes.shape, classes.dtype))
         np.copyto(wanted, classes, casting="unsafe")
         if not len(wanted):
             return wanted, None, limit
@@ -258,125 +226,6 @@ class f1(_OfClasses):
         return float(np.mean(2 * right[present] / asked[present]))
 
 
-# -- numbers ----------------------------------------------------------------------------------------
-
-
-class _OfNumbers(Metric):
-    """Metrics of outputs and targets of one shape."""
-
-    def _pair(self, output: Any, target: Any) -> tuple[Any, Any]:
-        """Both in float64, in memory of our own. A column of outputs may have a vector of targets."""
-        values, wanted = as_array(self.name, output), as_array(self.name, target)
-        shapes = ((*wanted.shape, 1), wanted.shape[:-1], wanted.shape)
-        if values.shape not in shapes or values.size != wanted.size:
-            raise ShapeError(
-                f"{self.name}: outputs have shape {values.shape}, targets {wanted.shape}: they must be equal."
-            )
-        shape = (len(values), -1) if values.ndim > 1 and len(values) else (-1, 1)
-        first, second = values.reshape(shape), wanted.reshape(shape)
-        ours = self._room("output", first.shape, np.float64), self._room("target", second.shape, np.float64)
-        np.copyto(ours[0], first)
-        np.copyto(ours[1], second, casting="unsafe")
-        return ours
-
-
-class mse(_OfNumbers):
-    """The mean of the squares of the differences, over all elements.
-
-    >>> from pullback.train import metrics
-    >>> import numpy as np
-    >>> metric = metrics.mse()
-    >>> metric.update(np.array([[1.0, 2.0]]), np.array([[1.0, 4.0]]))
-    >>> metric.compute()
-    2.0
-    """
-
-    name = "mse"
-
-    def reset(self) -> None:
-        self._total, self._count = 0.0, 0
-
-    def update(self, output: Any, target: Any) -> None:
-        values, wanted = self._pair(output, target)
-        values -= wanted
-        self._total += self._sum(values.reshape(-1))
-        self._count += values.size
-
-    def _sum(self, differences: Any) -> float:
-        return float(np.dot(differences, differences))
-
-    def compute(self) -> float:
-        return self._total / self._counted(self._count)
-
-
-class mae(mse):
-    """The mean of the sizes of the differences, over all elements.
-
-    >>> from pullback.train import metrics
-    >>> import numpy as np
-    >>> metric = metrics.mae()
-    >>> metric.update(np.array([[1.0, 2.0]]), np.array([[1.0, 4.0]]))
-    >>> metric.compute()
-    1.0
-    """
-
-    name = "mae"
-
-    def _sum(self, differences: Any) -> float:
-        return float(np.add.reduce(np.abs(differences, out=differences)))
-
-
-class r2(_OfNumbers):
-    """The part of the targets' variance that the outputs explain; of several outputs, the mean.
-
-    1 is perfect, 0 as good as the targets' mean. For a constant target it is 1 if the outputs are right and 0 if not.
-
-    >>> from pullback.train import metrics
-    >>> import numpy as np
-    >>> metric = metrics.r2()
-    >>> metric.update(np.array([1.0, 2.0, 2.0]), np.array([1.0, 2.0, 3.0]))
-    >>> metric.compute()
-    0.5
-    """
-
-    name = "r2"
-
-    def reset(self) -> None:
-        self._count = 0
-        self._mean: Any = None  # of the targets, and the sums of squares around it and of the differences
-        self._spread: Any = None
-        self._residual: Any = None
-
-    def update(self, output: Any, target: Any) -> None:
-        values, wanted = self._pair(output, target)
-        count, columns = wanted.shape
-        if not count:
-            return
-        if self._mean is None:
-            self._mean, self._spread, self._residual = np.zeros((3, columns))
-        elif len(self._mean) != columns:
-            raise ShapeError(f"r2: {columns} outputs after batches of {len(self._mean)}.")
-        values -= wanted
-        np.multiply(values, values, out=values)
-        self._residual += np.add.reduce(values, 0)
-        mean = np.add.reduce(wanted, 0) / count
-        np.copyto(values, mean)  # a difference of two shapes would allocate a buffer
-        wanted -= values
-        np.multiply(wanted, wanted, out=wanted)
-        # Chan's formula: the squares around the joint mean, without the cancellation of a difference of sums.
-        total = self._count + count
-        step = mean - self._mean
-        self._spread += np.add.reduce(wanted, 0) + step * step * (self._count * count / total)
-        self._mean += step * (count / total)
-        self._count = total
-
-    def compute(self) -> float:
-        self._counted(self._count)
-        constant = self._spread == 0
-        explained = 1.0 - self._residual / np.where(constant, 1.0, self._spread)
-        return float(np.mean(np.where(constant, self._residual == 0, explained)))
-
-
 # -- choosing ---------------------------------------------------------------------------------------
 
 _BY_NAME: dict[str, type[Metric]] = {
@@ -428,14 +277,3 @@ def _made(wanted: Any) -> Metric:
     if not all(callable(getattr(metric, method, None)) for method in ("update", "compute", "reset")):
         raise ConfigurationError(f"a metric has update, compute and reset; got {type(metric).__name__}.")
     return metric
-
-
-def as_array(name: str, value: Any) -> Any:
-    """A tensor, an array of a known library or a list, as a NumPy array."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, Tensor) or type(value).__module__.partition(".")[0] in ("torch", "jax", "jaxlib", "cupy"):
-        from ..files.tensors import as_numpy
-
-        value = as_numpy(name, value.detach() if hasattr(value, "detach") else value)
-    return np.asarray(value)

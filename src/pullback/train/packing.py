@@ -35,7 +35,7 @@ def packed(state: Any) -> tuple[str, dict[str, Any]]:
 def unpacked(text: str, arrays: Mapping[str, Any]) -> Any:
     """What `packed` was given. Arrays are copies: they do not hold on to a file."""
     try:
-        return _unpacked(json.loads(text), arrays)
+        return _unpacked(json.loads(text), dict(arrays))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFormatError(f"the saved state cannot be read: {type(error).__name__}: {error}") from error
 
@@ -67,7 +67,8 @@ def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:
     )
 
 
-def _unpacked(value: Any, arrays: Mapping[str, Any]) -> Any:
+def _unpacked(value: Any, arrays: dict[str, Any]) -> Any:
+    """A value; the arrays that it has are taken out of `arrays`, so that a text cannot ask for one a thousand times."""
     if isinstance(value, list):
         return [_unpacked(part, arrays) for part in value]
     if not isinstance(value, dict):
@@ -76,9 +77,9 @@ def _unpacked(value: Any, arrays: Mapping[str, Any]) -> Any:
     if kind is None:
         return {key: _unpacked(part, arrays) for key, part in value.items()}
     if kind == "tensor":
-        return asarray(np.array(arrays[value["name"]]))
+        return asarray(np.array(arrays.pop(value["name"])))
     if kind == "array":
-        return np.array(arrays[value["name"]])
+        return np.array(arrays.pop(value["name"]))
     items = [_unpacked(part, arrays) for part in value["items"]]
     if kind == "tuple":
         return tuple(items)

@@ -9,11 +9,12 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable
 
-from ..files.atomic import atomic_write
+from ..files.atomic import atomic_write, remove_leftovers
 from .callbacks import Callback, Record
 from .charts import Line, line_chart, number_text, standalone
 from .curves import Curve
 from .destination import destination
+from .figures import count, number
 from .page import Table, page
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class Report(Callback):
     ['loss.svg', 'report.html']
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> None:
         self._given = path
+        self._title = title
         self._path: Path | None = None
         self._next = 0.0  # when to write a page
         self._begin()
@@ -68,6 +70,9 @@ class Report(Callback):
 
     def on_start(self, trainer: Trainer) -> None:
         self._path = destination(trainer, self._given, "report.html", "Report")
+        if self._given is None:  # the folder is the trainer's alone
+            for path in (self._path, self._picture):
+                remove_leftovers(path)
         self._next = 0.0
         if trainer.step == 0:  # else it goes on: after a checkpoint, or after an earlier call of fit
             self._begin()
@@ -120,8 +125,9 @@ class Report(Callback):
             curves[name] = {of: Curve() for of in by_data}
             for of, saved in by_data.items():
                 curves[name][of].load_state_dict(saved)
-        self._curves, self._began = curves, state["began"]
-        self._seconds, self._epoch = state["seconds"], state["epoch"]
+        began, seconds = (number(state, name, finite=True) for name in ("began", "seconds"))
+        self._epoch = count(state, "epoch")
+        self._curves, self._began, self._seconds = {"loss": {}, **curves}, began, seconds
 
     # -- collecting ----------------------------------------------------------------------------------
 
@@ -149,7 +155,7 @@ class Report(Callback):
         model, optimizer = trainer.model, trainer.optimizer
         layers = list(_layers(model))
         text = page(
-            title=f"Training of {type(model).__name__}",
+            title=self._title or f"Training of {type(model).__name__}",
             status=status,
             tone=tone,
             note=f"Began {_date(self._began)}, as of {_date(time.time())}.",
@@ -172,9 +178,13 @@ class Report(Callback):
         with atomic_write(self._path) as file:
             file.write(text.encode())
 
-    def _write_picture(self) -> None:
+    @property
+    def _picture(self) -> Path:
         assert self._path is not None
-        with atomic_write(self._path.with_name("loss.svg")) as file:
+        return self._path.with_name("loss.svg")
+
+    def _write_picture(self) -> None:
+        with atomic_write(self._picture) as file:
             file.write(standalone(self._chart("loss")).encode())
 
     def _chart(self, name: str) -> str:
@@ -186,7 +196,7 @@ class Report(Callback):
             if noisy:
                 lines.append(Line(f"{of}, smoothed", curve.smoothed(), colour))
         title, unit = _TITLES.get(name, (name[:1].upper() + name[1:].replace("_", " "), ""))
-        spans = [curve.span for by_data in self._curves.values() for curve in by_data.values()]
+        spans = [curve.span for by_data in self._curves.values() for curve in by_data.values() if len(curve)]
         width, height = (1000, 340) if name == "loss" else (492, 270)
         return line_chart(
             lines,

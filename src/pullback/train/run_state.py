@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, FileFormatError, PullbackError
 from .callbacks import Callback
 
 
@@ -25,6 +25,20 @@ def load_parts(parts: dict[str, Any], states: dict[str, Any]) -> None:
         )
     for name, part in parts.items():
         part.load_state_dict(states[name])
+
+
+def load_or_go_back(load: Callable[[Any], None], state: Any, before: Any) -> None:
+    """Take over a state; if that fails, the state `before`. A state that cannot be one is a `FileFormatError`."""
+    try:
+        load(state)
+    except BaseException as error:
+        load(before)
+        if isinstance(error, (PullbackError, MemoryError)) or not isinstance(error, Exception):
+            raise
+        raise FileFormatError(
+            "resume: the checkpoint does not hold the state of such a run; nothing was changed "
+            f"({type(error).__name__}: {error})."
+        ) from error
 
 
 def saved_callbacks(callbacks: Sequence[Callback]) -> dict[str, Any]:

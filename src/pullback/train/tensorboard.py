@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Mapping
 
 from .callbacks import Callback, Record
 from .destination import destination
+from .figures import count
 
 if TYPE_CHECKING:
     from .history import History
@@ -92,7 +93,8 @@ class TensorBoard(Callback):
         return {"step": self._step, "values": {tag: str(float(value)) for tag, value in self._values.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._step, self._values = state["step"], {tag: float(value) for tag, value in state["values"].items()}
+        values = {tag: float(value) for tag, value in state["values"].items()}
+        self._step, self._values = count(state, "step"), values
 
     def _write(self, step: int, values: dict[str, float], flush: bool = False) -> None:
         if self._file is None:

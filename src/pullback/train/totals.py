@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, FileFormatError
+from ..tensor.core import Tensor
 from .callbacks import Record
+from .figures import count, number
 
-_SUMS = ("steps", "loss", "weight", "gradient_norm", "samples", "seconds")
+_SUMS = ("steps", "loss", "weight", "gradient_norm", "norms", "samples", "seconds")
+_COUNTS = ("steps", "norms", "samples")
+_SCRATCH = "_rooms"  # an attribute of metrics: memory to work in
 
 
 class Totals:
@@ -54,7 +60,9 @@ class Totals:
         sums["steps"] += 1
         sums["loss"] += self._loss
         sums["weight"] += self._weight
-        sums["gradient_norm"] += gradient_norm
+        if math.isfinite(gradient_norm):  # else the scaled loss overflowed, and no step was made
+            sums["gradient_norm"] += gradient_norm
+            sums["norms"] += 1
         sums["samples"] += self._samples
         sums["seconds"] += seconds
         record = {
@@ -72,16 +80,20 @@ class Totals:
         record = {
             "loss": sums["loss"] / sums["weight"],
             **{name: float(metric.compute()) for name, metric in self.metrics.items()},
-            "gradient_norm": sums["gradient_norm"] / sums["steps"],
+            "gradient_norm": sums["gradient_norm"] / sums["norms"] if sums["norms"] else math.nan,
             "samples_per_second": sums["samples"] / sums["seconds"] if sums["seconds"] > 0 else 0.0,
         }
         self._reset_epoch()
         return record
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums, and what the metrics have added up: their attributes that are numbers or arrays."""
+        """The sums, and what the metrics have added up: attributes that are numbers, texts, arrays, or made of them."""
         metrics = {
-            name: {key: value for key, value in vars(metric).items() if _is_figure(value)}
+            name: {
+                key: copy(value) if isinstance(value, (list, dict)) else value
+                for key, value in vars(metric).items()
+                if key != _SCRATCH and _is_figure(value)
+            }
             for name, metric in self.metrics.items()
         }
         return {"sums": dict(self._sums), "metrics": metrics}
@@ -91,13 +103,30 @@ class Totals:
             raise ConfigurationError(
                 f"resume: the run had the metrics {sorted(state['metrics'])}, this trainer has {sorted(self.metrics)}."
             )
+        sums = {name: (count if name in _COUNTS else number)(state["sums"], name) for name in _SUMS}
         self._reset_epoch()
-        self._sums = dict(state["sums"])
+        self._sums = sums
         for name, metric in self.metrics.items():
-            vars(metric).update(state["metrics"][name])
+            for key, value in state["metrics"][name].items():
+                if not _may_become(vars(metric).get(key, ...), value):
+                    raise FileFormatError(f"resume: {value!r:.40} was saved for {key!r} of the metric {name!r}.")
+                setattr(metric, key, value)
 
 
 def _is_figure(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(_is_figure(part) for part in value)
-    return value is None or isinstance(value, (bool, int, float, np.ndarray, np.generic))
+    if isinstance(value, dict):
+        return all(type(key) in (str, int) and _is_figure(part) for key, part in value.items())
+    return value is None or isinstance(value, (bool, int, float, str, np.ndarray, np.generic, Tensor))
+
+
+def _may_become(fresh: Any, saved: Any) -> bool:
+    """Whether something that is `fresh` after a reset can have been `saved` in the course of an epoch."""
+    if fresh is ...:  # it is made by the first update
+        return not callable(saved)
+    if fresh is None:
+        return not isinstance(saved, (np.ndarray, np.generic)) or np.ndim(saved) > 0
+    if isinstance(fresh, (int, float)):
+        return isinstance(saved, (int, float))
+    return isinstance(saved, type(fresh)) or saved is None

@@ -21,10 +21,11 @@ from .checkpoints import CheckpointFolder
 from .early_stopping import Best, EarlyStopping
 from .evaluation import evaluated
 from .feeding import Feed
+from .figures import count, number
 from .history import History
 from .interruption import REASON, interruptible, say
 from .locating import located
-from .run_state import load_callbacks, load_parts, saved_callbacks, saved_parts
+from .run_state import load_callbacks, load_or_go_back, load_parts, saved_callbacks, saved_parts
 from .totals import Totals
 from .updating import Updater
 
@@ -78,8 +79,8 @@ class Trainer:
         check_parts(model, loss, optimizer, scaler, average, callbacks)
         if folder is None and (checkpoint_every is not None or best is not None):
             raise ConfigurationError("Trainer: checkpoint_every and best need a folder to write to: pass folder=...")
-        if checkpoint_every is not None and checkpoint_every < 1:
-            raise ConfigurationError(f"Trainer: checkpoint_every must be at least 1, got {checkpoint_every!r}.")
+        if checkpoint_every is not None:
+            check_count("Trainer", "checkpoint_every", checkpoint_every, 1)
         if isinstance(average, float):
             average = ExponentialMovingAverage(model, average)
         self.model = model
@@ -145,15 +146,15 @@ class Trainer:
             raise ConfigurationError("fit: resume goes on with a run, overwrite replaces it: set one of them.")
         if epochs is None and steps is None:
             raise ConfigurationError("fit: say when to stop: pass epochs=... or steps=...")
-        for name, count in (("epochs", epochs), ("steps", steps)):
-            if count is not None:
-                check_count("fit", name, count)
+        for name, limit in (("epochs", epochs), ("steps", steps)):
+            if limit is not None:
+                check_count("fit", name, limit)
         check_batches("fit", data)
         check_batches("fit: validation", validation)
-        if validate_every is not None and (validate_every < 1 or validation is None):
-            raise ConfigurationError(
-                f"fit: validate_every={validate_every!r} must be at least 1, with validation data."
-            )
+        if validate_every is not None:
+            check_count("fit", "validate_every", validate_every, 1)
+            if validation is None:
+                raise ConfigurationError(f"fit: validate_every={validate_every!r} needs validation data.")
         if validation is None:
             self._refuse_to_wait_for_validations()
         self._validation, self._validate_every = validation, validate_every
@@ -217,12 +218,7 @@ class Trainer:
         elif self._checkpoints is not None and overwrite:
             self._checkpoints.clear()
         if state is not None:
-            before = self._state()
-            try:
-                self._load(state)
-            except BaseException:
-                self._load(before)
-                raise
+            load_or_go_back(self._load, state, before=self._state())
             self._unsaved = False
         elif not (resume and self.step):
             self._start_again()
@@ -418,11 +414,13 @@ class Trainer:
         }
 
     def _load(self, state: dict[str, Any]) -> None:
+        step, epoch, validated_at = (count(state, name) for name in ("step", "epoch", "validated_at"))
+        seconds = number(state, "seconds", finite=True)
         load_parts(self._parts(), state["parts"])
         load_callbacks(self.callbacks, state["callbacks"])
         self._generator.state = state["random"]
-        self.step, self.epoch = state["step"], state["epoch"]
-        self._seconds, self._validated_at = state["seconds"], state["validated_at"]
+        self.step, self.epoch = step, epoch
+        self._seconds, self._validated_at = seconds, validated_at
 
     def _save(self) -> None:
         path = self._checkpoints.write(self.step, self._state())  # type: ignore[union-attr]

@@ -65,6 +65,8 @@ class Updater:
         self._gradients = None
         if self._accumulation is not None:
             self._accumulation.reset()
+        if self.scaler is not None:
+            self.scaler.forget()
         with no_grad():
             for buffer, before in self._buffers:
                 buffer[...] = before
@@ -95,7 +97,7 @@ class Updater:
         return output, loss, float(target.shape[0]) if target.ndim else 1.0, False
 
     def add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
-        """Go through a prepared batch forward and backward; its output, detached, and the sum and weight of its losses."""
+        """Go through a prepared batch forward and backward; its output, detached, and its losses' sum and weight."""
         if not self._buffers and self._mutable:
             self._buffers = [(buffer, buffer.detach()) for buffer in self._mutable]
         with np.errstate(all="ignore"):  # what becomes of an overflow is looked at below

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.autodiff.checkpointing import replay
 from tests.autodiff.checkpointing.networks import block, equal, gradients, parameters
 
 STRATEGIES = {
@@ -136,7 +137,7 @@ def test_what_is_written_by_any_means_is_not_made_again(strategy, write):
 @pytest.mark.parametrize("draw", ["uniform", "normal", "exponential"])
 def test_numbers_are_drawn_again_in_their_dtype_and_on_their_device(draw):
     w = pb.tensor(np.ones(5), requires_grad=True)
-    before = pb.get_default_dtype()
+    before = pb.default_dtype()
     pb.set_default_dtype("float64")
     try:
         with pb.checkpointing(pb.BudgetCheckpointing(0)):
@@ -166,7 +167,9 @@ def test_a_write_in_place_leaves_the_layout_that_it_leaves_without_a_strategy():
             y = pb.tanh(w.T) * 1.0
             y += pb.sin(pb.asarray(np.ones((41, 37))) * 0.1) + 0.0
             y[3:5] = 0.25
-            return pb.sum(y), y._data.strides
+            z = pb.asarray(np.ones((37, 41))).T * 1.0
+            z[2] = y[2]
+            return pb.sum(y) + pb.sum(z), (y._data.strides, z._data.strides)
 
     expected, strides = total(pb.NoCheckpointing())
     for strategy in STRATEGIES.values():
@@ -209,7 +212,10 @@ def test_regions_in_regions_are_held_one_at_a_time():
     expected = gradients(layers)
     alone = walk_peak(chained(layers, x, each=pb.checkpoint))
     gradients(layers)
-    nested = walk_peak(chained(layers, x, each=pb.checkpoint, together=pb.checkpoint))
+    losses = []
+    held = growth(lambda: losses.append(chained(layers, x, each=pb.checkpoint, together=pb.checkpoint)))
+    assert held < 5 * x.nbytes  # of twelve that go into the inner ones
+    nested = walk_peak(losses.pop())
     assert equal(gradients(layers), expected)
     assert nested < alone + 14 * x.nbytes  # what goes into each of the inner ones
 
@@ -233,3 +239,45 @@ def test_regions_under_a_budget_are_held_one_at_a_time_and_counted():
     assert walk_peak(loss) < 1.5 * alone
     assert equal(gradients(layers), expected)
     assert strategy.held == 0
+
+
+@pytest.mark.parametrize("length", [50, 100])
+def test_a_region_is_computed_again_once_for_gradients_of_gradients(length, monkeypatch):
+    w = pb.tensor(np.full(3, 0.3), requires_grad=True)
+
+    def waves(x):
+        for _ in range(length):
+            x = pb.sin(x)
+        return x.sum()
+
+    runs = 0
+    ordinary = replay._arrays_of
+
+    def counting(*given):
+        nonlocal runs
+        runs += 1
+        return ordinary(*given)
+
+    monkeypatch.setattr(replay, "_arrays_of", counting)
+    with pb.checkpointing(pb.NoCheckpointing()):  # a region under a budget of nothing cannot be held
+        slope = pb.backward(pb.checkpoint(waves)(w), create_graph=True)[w]
+    assert runs <= length
+    assert pb.backward(slope.sum())[w].numpy().tobytes() == second_slope(waves, w)
+
+
+def second_slope(function, w) -> bytes:
+    return pb.backward(pb.backward(function(w), create_graph=True)[w].sum())[w].numpy().tobytes()
+
+
+async def coroutine(x):
+    return pb.tanh(x)
+
+
+def generator(x):
+    yield pb.tanh(x)
+
+
+@pytest.mark.parametrize("function", [coroutine, generator, 5, None])
+def test_what_does_not_compute_when_called_is_refused(function):
+    with pytest.raises(pb.DtypeError, match="checkpoint: expected a function"):
+        pb.checkpoint(function)

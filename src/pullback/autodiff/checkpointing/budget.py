@@ -20,8 +20,9 @@ class BudgetCheckpointing(Strategy):
     """Hold at most `bytes` of saved values; what is dropped is what takes the least time per byte to compute again.
 
     Variables and arrays that were given are not counted: they are there anyway. The budget holds while recording and
-    while walking, including what is computed again. Two things can go beyond it: what cannot be computed again (results
-    of a user's own operation), and what a single operation needs to run again, if that alone is more.
+    while walking, including what is computed again, in regions of `pb.checkpoint` too. Two things can go beyond it:
+    what cannot be computed again (results of a user's own operation), and what a single operation needs to run again,
+    if that alone is more.
 
     `held` is what is kept now, `peak` the most that ever was.
 
@@ -56,7 +57,7 @@ class BudgetCheckpointing(Strategy):
     def keep(self, origin: Origin, raw: Any) -> Kept:
         kept = origin.kept()
         if kept is None:
-            kept = _Counted(origin, raw, self)
+            kept = self.make(origin, raw)
             with self._lock:
                 self._add(kept, raw)
                 self._make_room()
@@ -67,14 +68,21 @@ class BudgetCheckpointing(Strategy):
 
     def _add(self, kept: _Counted, raw: Any) -> None:
         key, nbytes = backends.of(raw).buffer_of(raw)
-        buffer = self._buffers.get(key)
-        if buffer is None:
-            buffer = self._buffers[key] = _Buffer(key, nbytes)
+        buffer = self._buffers.get(key) or _Buffer(key, nbytes)
+        buffer.members.add(kept)
+        kept.buffer = buffer
+        if self._buffers.get(key) is not buffer:  # new, or its last member has just been collected
+            self._buffers[key] = buffer
             self.held += nbytes
             if kept.replay is None:  # what was computed again goes when it has been used
                 heapq.heappush(self._candidates, (_seconds([kept]) / max(nbytes, 1), self._count(), buffer))
-        buffer.members.add(kept)
-        kept.buffer = buffer
+                self._forget_the_dead()
+
+    def _forget_the_dead(self) -> None:
+        """Now and then take what is gone out of the candidates, which are looked at only when room is short."""
+        if len(self._candidates) > 16 + 2 * len(self._buffers):
+            self._candidates = [entry for entry in self._candidates if self._buffers.get(entry[2].key) is entry[2]]
+            heapq.heapify(self._candidates)
 
     def remove(self, kept: _Counted) -> None:
         """Count an array that is no longer held."""
@@ -125,13 +133,25 @@ class BudgetCheckpointing(Strategy):
                 aside.append((score, number, buffer))
         for entry in aside:
             heapq.heappush(self._candidates, entry)
+        if self.held + working > self.bytes:
+            self._forget_again(working, pinned)
+
+    def _forget_again(self, working: int, pinned: Container[_Buffer | None]) -> None:
+        """Let what was computed again go before it was used, where there is no room for it any more."""
+        for buffer in list(self._buffers.values()):
+            members = list(buffer.members)
+            if buffer not in pinned and all([kept.replay is not None for kept in members]):
+                for kept in members:
+                    kept.forget()
+            if self.held + working <= self.bytes:
+                return
 
     def _drop(self, buffer: _Buffer) -> bool:
         """Drop all arrays in a buffer; False, with nothing changed, if one of them cannot be made again."""
         replays: list[tuple[_Counted, Replay]] = []
         for kept in list(buffer.members):
             step = kept.origin.step()
-            replay = None if step is None else replay_of(step, _always, self._empty)
+            replay = None if step is None else replay_of(step, _always, self.make)
             if replay is None:
                 return False
             replays.append((kept, replay))
@@ -142,7 +162,7 @@ class BudgetCheckpointing(Strategy):
             self._reserve = max(self._reserve, kept.origin.nbytes + inputs)
         return True
 
-    def _empty(self, origin: Origin, raw: Any) -> Kept:
+    def make(self, origin: Origin, raw: Any) -> _Counted:
         return _Counted(origin, raw, self)
 
 
@@ -172,8 +192,8 @@ class _Counted(Kept):
             self.raw = raw
 
     def forget(self) -> None:
+        self.budget.remove(self)  # before its memory can be somebody else's
         self.raw = None
-        self.budget.remove(self)
 
     def before_replays(self, working: Callable[[], int], pinned: Iterable[Kept]) -> None:
         self.budget.make_room(working(), pinned)

@@ -32,6 +32,8 @@ class Step:
         "seconds",
         "region",
         "run",
+        "given",
+        "depth",
         "replay",
         "__weakref__",
     )
@@ -53,6 +55,8 @@ class Step:
         self.seconds = seconds  # what it took
         self.region = region  # the `checkpoint` region it ran in
         self.run = 0  # how many in a row a strategy would have to run again up to this one; 0 if it would not
+        self.given = 0  # bytes of arrays that it and the untracked steps before it hold on their own account
+        self.depth = 1  # of the untracked steps that hold each other up to this one
         self.replay: Any = _nothing  # a weak reference to its Replay
 
 
@@ -87,13 +91,14 @@ class Replay:
 class Kept:
     """One array that rules need: the array itself, or the replay that makes it; while walked, perhaps both."""
 
-    __slots__ = ("origin", "raw", "replay", "first", "__weakref__")
+    __slots__ = ("origin", "raw", "replay", "first", "region", "__weakref__")
 
     def __init__(self, origin: Origin, raw: Any) -> None:
         self.origin = origin
         self.raw = raw
         self.replay: Replay | None = None
         self.first: int | None = None  # the first node that needs it, which a walk comes to last
+        self.region: Any = None  # the `checkpoint` region that dropped it
         origin.kept = weakref.ref(self)
 
     def drop(self, replay: Replay) -> None:

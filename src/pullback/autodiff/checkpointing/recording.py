@@ -13,6 +13,8 @@ from ..tables import table_for
 from .kept import Kept, Origin, Step
 from .replay import values_of
 
+_DEEPEST = 16  # untracked steps that hold each other: a state that is computed from itself for ever must not grow
+
 
 def record(
     strategy: Any,
@@ -43,11 +45,25 @@ def record(
     else:
         made = [make(out, None) for out in outputs]
         result = tuple(made) if operation.has_several_outputs else made[0]
-        if not any([isinstance(x, (Origin, Kept)) for x in operands]) or _is_view(outputs[0], raws):
+        if _is_view(outputs[0], raws) or not _is_light(step, outputs):
             return result  # running it again would need as much as it makes
     for tensor, origin in zip(result if operation.has_several_outputs else (result,), origins):
         tensor._origin = origin
     return result
+
+
+def _is_light(step: Step, outputs: tuple[Any, ...]) -> bool:
+    """Whether an untracked result, which holds its step for as long as it lives, is worth what that holds in turn."""
+    if not any([isinstance(x, (Origin, Kept)) for x in step.operands]):
+        return False
+    for x in step.operands:
+        if isinstance(x, Origin):
+            if x.holder is not None:
+                step.given += x.holder.given
+                step.depth = max(step.depth, x.holder.depth + 1)
+        else:
+            step.given += x.origin.nbytes if isinstance(x, Kept) else bytes_of(x)
+    return step.depth <= _DEEPEST and step.given <= sum([bytes_of(out) for out in outputs])
 
 
 def _is_view(out: Any, raws: list[Any]) -> bool:
@@ -136,9 +152,9 @@ def _taken(saved: tuple[Any, ...]) -> list[Any]:
     return values
 
 
-def _unpack(saved: tuple[Any, ...]) -> list[Any]:
-    """The saved arrays for anybody else: nothing is held, nothing let go."""
-    return values_of(saved[:-1], -1)
+def _unpack(saved: tuple[Any, ...], walking: bool) -> list[Any]:
+    """The saved arrays, for a walk on tensors or for anybody else: then nothing is held, nothing let go."""
+    return _taken(saved) if walking else values_of(saved[:-1], -1)
 
 
 def _bytes_kept(*saved: Any) -> int:

@@ -34,8 +34,8 @@ def values_of(saved: tuple[Any, ...], current: int) -> list[Any]:
 def _run_again(targets: list[Kept], current: int) -> dict[Kept, Any]:
     """Compute the arrays of `targets`, and of what else their regions have dropped and nodes further on need."""
     wanted = dict.fromkeys(targets)
-    for region in {id(t.replay.region): t.replay.region for t in targets if t.replay is not None}.values():
-        if region is not None:
+    for target in targets:
+        for region in () if target.replay is None or target.replay.region is None else target.replay.region.around():
             wanted.update(dict.fromkeys(region.dropped_before(current)))
     replays: dict[Replay, None] = {}
     values: dict[Kept, Any] = {}
@@ -67,7 +67,8 @@ def _run_again(targets: list[Kept], current: int) -> dict[Kept, Any]:
                     continue
                 raw = arrays[index]
                 if kept.raw is None and kept.first is not None and kept.first < current:
-                    kept.store(raw)
+                    if kept.region is None or kept in wanted:  # other regions run again when a walk comes to them
+                        kept.store(raw)
                 if kept in result:
                     result[kept] = raw
                 if kept in uses:

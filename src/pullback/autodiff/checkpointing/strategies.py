@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from functools import wraps
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Iterator, TypeVar
 
 from ... import modes
 from ...errors import DtypeError
 from .kept import Kept, Origin, Step, replay_of
 from .recording import bytes_of, is_variable, operand_of, record
 
+_RUNS_LATER = 0x20 | 0x80 | 0x200  # the flags of generators, coroutines and asynchronous generators
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -46,6 +47,10 @@ class Strategy:
     def keep(self, origin: Origin, raw: Any) -> Kept:
         """What a node holds of an array that its rule needs."""
         raise NotImplementedError
+
+    def make(self, origin: Origin, raw: Any) -> Kept:
+        """Something to keep an array with, or to compute it again."""
+        return Kept(origin, raw)
 
 
 class BalancedCheckpointing(Strategy):
@@ -112,7 +117,7 @@ class Region(Strategy):
         if not isinstance(operand, Origin):
             return operand
         before = operand.step()
-        if before is not None and before.region is self:
+        if before is not None and self._ran_here(before):
             return operand
         if self.outer is None:
             return raw
@@ -124,16 +129,28 @@ class Region(Strategy):
     def keep(self, origin: Origin, raw: Any) -> Kept:
         kept = origin.kept()
         if kept is None:
-            kept = Kept(origin, raw)
+            kept = self.make(origin, raw)
             step = origin.step()
-            replay = None if step is None else replay_of(step, self._ran_here)
+            replay = None if step is None else replay_of(step, self._ran_here, self.make)
             if replay is not None:
                 kept.drop(replay)
+        if kept.first is None:  # no node needs it yet
+            kept.region = self
         self._dropped.append(weakref.ref(kept))
         return kept
 
+    def make(self, origin: Origin, raw: Any) -> Kept:
+        return Kept(origin, raw) if self.outer is None else self.outer.make(origin, raw)
+
+    def around(self) -> Iterator[Region]:
+        """This region, and those that it is in."""
+        region: Strategy | None = self
+        while isinstance(region, Region):
+            yield region
+            region = region.outer
+
     def _ran_here(self, step: Step) -> bool:
-        return step.region is self
+        return step.region is self or (step.region is not None and self in step.region.around())
 
     def dropped_before(self, current: int) -> list[Kept]:
         """What was dropped and is needed by nodes that a walk at `current` has yet to come to."""
@@ -156,6 +173,11 @@ def checkpoint(function: _Function) -> _Function:
     >>> w.grad.shape
     (2, 2)
     """
+
+    code = getattr(function, "__code__", None)
+    if not callable(function) or (code is not None and code.co_flags & _RUNS_LATER):
+        given = type(function).__name__ if code is None else f"`{code.co_name}`, a generator or coroutine"
+        raise DtypeError(f"checkpoint: expected a function that computes its result when it is called, got {given}.")
 
     @wraps(function)
     def wrapped(*args: Any, **named: Any) -> Any:

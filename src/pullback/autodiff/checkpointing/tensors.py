@@ -6,8 +6,9 @@ from typing import Any
 
 from ... import modes
 from ...tensor.core import Tensor, make
+from ...tensor.writing import WRITES
 from ..apply import apply
-from .strategies import Strategy
+from .strategies import Region, Strategy
 
 
 def tensors_under(strategy: Strategy) -> type[Tensor]:
@@ -19,7 +20,7 @@ def tensors_under(strategy: Strategy) -> type[Tensor]:
         __slots__ = ()
 
         def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:
-            with modes.changed(checkpointing=strategy):
+            with _recorded_under(strategy):
                 result = apply(
                     operation, tuple([_plain(x) if isinstance(x, Checkpointed) else x for x in inputs]), static
                 )
@@ -33,7 +34,34 @@ def tensors_under(strategy: Strategy) -> type[Tensor]:
         def detach(self) -> Tensor:
             return labelled(super().detach(), Checkpointed)
 
+        def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+            return labelled(super().to_device(device, stream=stream), Checkpointed)
+
+    def writing(name: str) -> Any:
+        """The write of a plain tensor, which keeps its memory where it can."""
+        write = getattr(Tensor, name)
+
+        def method(self: Tensor, *given: Any) -> Any:
+            given = tuple([_plain(x) if isinstance(x, Checkpointed) else x for x in given])
+            self.__class__ = Tensor
+            try:
+                with _recorded_under(strategy):
+                    return write(self, *given)
+            finally:
+                labelled(self, Checkpointed)
+
+        return method
+
+    for name in WRITES:
+        setattr(Checkpointed, name, writing(name))
     return Checkpointed
+
+
+def _recorded_under(strategy: Strategy) -> Any:
+    """Record under `strategy`, unless in a `checkpoint` region, which says more."""
+    mode = modes.current()
+    is_region = mode is not None and isinstance(mode.checkpointing, Region)
+    return modes.changed() if is_region else modes.changed(checkpointing=strategy)
 
 
 def labelled(tensor: Tensor, kind: type[Tensor] | None) -> Tensor:

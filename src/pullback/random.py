@@ -12,7 +12,6 @@ from _thread import allocate_lock as Lock  # `threading` would take half a milli
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from time import perf_counter
 from typing import Any, Callable, Iterator, TypedDict
 
 import numpy as np
@@ -55,38 +54,13 @@ def _drawn_again(method: Any) -> Any:
     @wraps(method)
     def draw(self: Generator, *args: Any, **named: Any) -> Tensor:
         mode = modes.current()
-        strategy = None if mode is None or not mode.recording else mode.checkpointing
-        if strategy is None:
-            return method(self, *args, **named)
-        args = tuple([tuple(x) if isinstance(x, list) else x for x in args])
-        named = {name: tuple(x) if isinstance(x, list) else x for name, x in named.items()}
-        if not all([_is_fixed(x) for x in (*args, *named.values())]):
+        if mode is None or not mode.recording or mode.checkpointing is None:
             return method(self, *args, **named)
         from .autodiff.checkpointing.drawing import drawn
 
-        while True:
-            state = self.state
-            ahead = _restored(state)  # draws what `self` would, and says how far that goes
-            started = perf_counter()
-            tensor = method(ahead, *args, **named)
-            seconds = perf_counter() - started
-            with self._lock:
-                if (self._key, self._offset) == (state["key"], state["offset"]):  # no other thread was faster
-                    self._offset = ahead._offset
-                    break
-        named["device"] = tensor.device  # the defaults may be others when the numbers are drawn again
-        if "dtype" in method.__kwdefaults__:
-            named["dtype"] = tensor.dtype
-        return drawn(strategy, method.__name__, tensor, seconds, lambda: method(_restored(state), *args, **named))
+        return drawn(mode.checkpointing, self, method, args, named)
 
     return draw
-
-
-def _is_fixed(argument: Any) -> bool:
-    """Whether an argument will be the same whenever numbers are drawn again: nothing that can be written to."""
-    if isinstance(argument, tuple):
-        return all([isinstance(x, (int, float, np.integer)) for x in argument])
-    return argument is None or isinstance(argument, (int, float, str, np.generic, np.dtype, type, dtypes.DType))
 
 
 class Generator:
@@ -137,6 +111,14 @@ class Generator:
             self._offset = offset + -(-count // 4) * 4
         return key, offset
 
+    def _moved(self, before: State, after: State) -> bool:
+        """Go on at `after` if this generator still is at `before`, where another thread may have moved it on."""
+        with self._lock:
+            if (self._key, self._offset) != (before["key"], before["offset"]):
+                return False
+            self._key, self._offset = after["key"], after["offset"]
+            return True
+
     def split(self, count: int = 2) -> list[Generator]:
         """New generators whose numbers have nothing to do with each other's nor with this one's.
 
@@ -153,7 +135,7 @@ class Generator:
         return f"Generator(key={self._key}, offset={self._offset})"
 
     def __reduce__(self) -> Any:
-        return _restored, (self.state,)
+        return at_state, (self.state,)
 
     # -- distributions -----------------------------------------------------------------------------
 
@@ -345,7 +327,8 @@ class Generator:
         return np.argsort(self._made((length,), 2, joined), kind="stable")
 
 
-def _restored(state: State) -> Generator:
+def at_state(state: State) -> Generator:
+    """A generator that goes on from `state`."""
     generator = Generator(0)
     generator.state = state
     return generator

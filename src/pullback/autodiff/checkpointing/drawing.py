@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any, Callable
 
+import numpy as np
+
+from ...dtypes import DType
+from ...random import Generator, at_state
 from ...tensor.core import Tensor
 from .kept import Origin, Step
 from .recording import bytes_of
@@ -23,9 +28,33 @@ class _Drawing:
         return self._kernel
 
 
-def drawn(strategy: Any, name: str, tensor: Tensor, seconds: float, again: Callable[[], Tensor]) -> Tensor:
-    """`tensor`, with the origin that `again` draws it, every time it is called."""
-    operation: Any = _Drawing(name, lambda: again()._data)
+def drawn(
+    strategy: Any, generator: Generator, method: Callable[..., Tensor], args: tuple[Any, ...], named: dict[str, Any]
+) -> Tensor:
+    """The numbers that a method of a generator gives, with their origin: the point of the stream they came from."""
+    args = tuple([tuple(x) if isinstance(x, list) else x for x in args])
+    named = {name: tuple(x) if isinstance(x, list) else x for name, x in named.items()}
+    if not all([_is_fixed(x) for x in (*args, *named.values())]):
+        return method(generator, *args, **named)
+    moved = False
+    while not moved:
+        state = generator.state
+        ahead = at_state(state)  # draws what `generator` would, and says how far that goes
+        started = perf_counter()
+        tensor = method(ahead, *args, **named)
+        seconds = perf_counter() - started
+        moved = generator._moved(state, ahead.state)
+    named["device"] = tensor.device  # the defaults may be others when the numbers are drawn again
+    if "dtype" in (method.__kwdefaults__ or ()):
+        named["dtype"] = tensor.dtype
+    operation: Any = _Drawing(method.__name__, lambda: method(at_state(state), *args, **named)._data)
     step = Step(operation, tensor._backend, (), (), seconds, strategy.region)
     tensor._origin = Origin(step, 0, bytes_of(tensor._data), tracked=False)
     return tensor
+
+
+def _is_fixed(argument: Any) -> bool:
+    """Whether an argument will be the same whenever numbers are drawn again: nothing that can be written to."""
+    if isinstance(argument, tuple):
+        return all([isinstance(x, (int, float, np.integer)) for x in argument])
+    return argument is None or isinstance(argument, (int, float, str, np.generic, np.dtype, type, DType))

@@ -7,6 +7,7 @@ of `pb.Mlp`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ def pullback(given: Data) -> System:
         loss = gradients()
         return _joined(loss, mlp.forward(x, scratch), grads.parameters, grads.d_input)
 
-    return System(lambda: mlp.forward(x, scratch), gradients, step, result)
+    return System(partial(mlp.forward, x, scratch), gradients, step, result)
 
 
 def numpy(given: Data) -> System:

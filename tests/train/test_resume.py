@@ -339,7 +339,7 @@ def test_an_optimizer_that_fails_once_does_not_spoil_the_scaler():
         ({"data": DATA["list"]()}, pb.ConfigurationError, r"data with a state of its own.*this is data without"),
         ({"width": 7}, pb.PullbackError, r"0\.weight"),
         ({"average": 0.9}, pb.ConfigurationError, "had no average, this trainer has one"),
-        ({"schedule": None}, pb.ConfigurationError, "had a scheduler, this trainer has none"),
+        ({"schedule": None}, pb.ConfigurationError, "had the scheduler that this trainer lacks"),
         ({"metrics": ["f1"]}, pb.ConfigurationError, r"metrics \['accuracy'\], this trainer has \['f1'\]"),
         (
             {"optimizer": lambda model: SGD(model.parameters(), momentum=0.9)},

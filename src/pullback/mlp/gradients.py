@@ -42,7 +42,7 @@ class MlpGradients:
 
     __slots__ = (
         "batch", "_layout", "_flat", "_fresh", "_d_output", "_d_input", "_shown", "_work", "_plans", "_adding",
-        "_rooms",
+        "_rooms", "_fitting",
     )  # fmt: skip
 
     def __init__(self, mlp: Mlp, batch: int = 1, input_gradient: bool = True) -> None:
@@ -62,6 +62,7 @@ class MlpGradients:
         self._plans: dict[ForwardPlan, BackwardPlan] = {}
         self._adding: dict[ForwardPlan, BackwardPlan] = {}
         self._rooms: dict[str, Any] = {}
+        self._fitting: Any = None  # the loss and the shapes that were checked last
 
     # -- what users read and write ------------------------------------------------------------------
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Mlp"]
 
 
+_ndarray = np.ndarray
+
+
 class Mlp:
     """A multilayer perceptron: `sizes` from the input to the output, an activation after every layer.
 
@@ -161,11 +164,13 @@ class Mlp:
         >>> mlp.forward(np.ones(3, np.float32), mlp.scratch()).shape
         (2,)
         """
+        plan = scratch._current
+        if plan is not None and type(x) is _ndarray and x.shape == plan.shape and x.dtype is plan.dtype:
+            if scratch._mlp is self:
+                return plan.run(x)
         if scratch._mlp is not self:
             raise ShapeError(f"forward: this scratch belongs to another Mlp. Write `mlp.scratch({scratch.batch})`.")
-        plan = scratch._current
-        if plan is None or type(x) is not np.ndarray or x.shape != plan.shape or x.dtype is not plan.dtype:
-            scratch._current = plan = scratch._plan(x, "forward")
+        scratch._current = plan = scratch._plan(x, "forward")
         return plan.run(x)
 
     def backward(self, x: Any, scratch: Scratch, grads: MlpGradients) -> None:

@@ -17,7 +17,7 @@ def load_parts(parts: dict[str, Any], states: dict[str, Any]) -> None:
     """Give the parts their states; refused if the run had other parts than this trainer has."""
     lacking, new = sorted(states.keys() - parts.keys()), sorted(parts.keys() - states.keys())
     if lacking or new:
-        differences = [*(f"it had a {name}, this trainer has none" for name in lacking)]
+        differences = [*(f"it had the {name} that this trainer lacks" for name in lacking)]
         differences += [f"it had no {name}, this trainer has one" for name in new]
         raise ConfigurationError(
             f"resume: the checkpoint is of a run that was set up differently: {'; '.join(differences)}. "

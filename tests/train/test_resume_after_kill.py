@@ -30,18 +30,26 @@ def finish(process: subprocess.Popen) -> None:
     assert process.returncode == 0, errors.decode()
 
 
-def kill_at_a_random_moment(process: subprocess.Popen, moments: random.Random, most_steps: int) -> None:
-    """While it starts, or after some steps and a few milliseconds: about half of these are while it writes."""
-    if moments.random() < 0.15:
+def kill_at_a_random_moment(process: subprocess.Popen, folder: Path, moments: random.Random, most_steps: int) -> None:
+    """While it starts; or after some steps and a few milliseconds; or then, as soon as it is seen writing a file."""
+    kind = moments.random()
+    if kind < 0.15:
         time.sleep(moments.uniform(0, 0.3))
     else:
         for _ in range(1 + moments.randrange(most_steps)):
             line = process.stdout.readline()
             assert line, process.stderr.read().decode()
         time.sleep(moments.uniform(0, 0.012))
+        give_up = time.monotonic() + (0.2 if kind > 0.6 else 0.0)
+        while time.monotonic() < give_up and not is_writing(folder):
+            pass
     process.kill()
     process.communicate()
     assert process.returncode == -9, "the run was over before it could be killed"
+
+
+def is_writing(folder: Path) -> bool:
+    return any(name.endswith(".part") for name in os.listdir(folder / "checkpoints"))
 
 
 def check_files(folder: Path) -> bool:
@@ -58,12 +66,13 @@ def check_files(folder: Path) -> bool:
 )
 def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path, kills, prefetch):
     most_steps = 12
-    epochs = 2 + kills * (most_steps + 4) // STEPS_PER_EPOCH  # so many that no kill comes too late
+    epochs = 2 + kills * (most_steps + 24) // STEPS_PER_EPOCH  # so many that no kill comes too late
     undisturbed = started(tmp_path / "undisturbed", epochs, prefetch)
     moments = random.Random(kills + prefetch)
     cut_off = 0
     for _ in range(kills):
-        kill_at_a_random_moment(started(tmp_path / "killed", epochs, prefetch), moments, most_steps)
+        process = started(tmp_path / "killed", epochs, prefetch)
+        kill_at_a_random_moment(process, tmp_path / "killed", moments, most_steps)
         cut_off += check_files(tmp_path / "killed")
     last = started(tmp_path / "killed", epochs, prefetch)
     finish(undisturbed)

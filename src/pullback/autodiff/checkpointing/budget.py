@@ -22,7 +22,8 @@ class BudgetCheckpointing(Strategy):
     Variables and arrays that were given are not counted: they are there anyway. The budget holds while recording and
     while walking, including what is computed again, in regions of `pb.checkpoint` too. Two things can go beyond it:
     what cannot be computed again (results of a user's own operation), and what a single operation needs to run again,
-    if that alone is more.
+    if that alone is more. Give each thread a budget of its own: walks that run at the same time do not know of each
+    other's work.
 
     `held` is what is kept now, `peak` the most that ever was.
 

@@ -6,11 +6,12 @@ import argparse
 import json
 import sys
 
-from . import chain, checkpointing, deep, eager_mlp, import_time, memory, mlp, optimizers, peers, report
+from . import chain, checkpointing, compiled, deep, eager_mlp, import_time, memory, mlp, optimizers, peers, report
 from .measure import QUICK, THOROUGH
 
 BENCHMARKS = {
-    module.NAME: module for module in (chain, eager_mlp, mlp, optimizers, memory, checkpointing, deep, import_time)
+    module.NAME: module
+    for module in (chain, eager_mlp, mlp, optimizers, memory, checkpointing, deep, compiled, import_time)
 }
 
 

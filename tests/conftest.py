@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import nullcontext
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 for variable, value in {
     "OMP_NUM_THREADS": "1",  # the inputs are tiny and the tests run in parallel
     "OPENBLAS_NUM_THREADS": "1",
+    # Compiled code is kept apart from the user's own, and found again by the other workers and the next run.
+    "PULLBACK_CACHE_DIR": os.path.join(tempfile.gettempdir(), f"pullback-tests-{os.getuid()}"),
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_X64": "1",
     # JAX is a reference here: its compilation, not its speed, is what the suite waits for.

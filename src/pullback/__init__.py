@@ -60,6 +60,7 @@ from .errors import (
     NumericalInstabilityError,
     PullbackError,
     ShapeError,
+    TraceError,
 )
 from .modes import enable_grad, no_grad
 from .tensor import conversion as _conversion
@@ -74,6 +75,7 @@ __version__ = "0.1.0"
 if _TYPE_CHECKING:
     from . import data, nn, optim, train
     from .autodiff.autocast import autocast
+    from .compiler.calling import compile, compiled
     from .autodiff.checkpointing import (
         BalancedCheckpointing,
         BudgetCheckpointing,
@@ -82,12 +84,15 @@ if _TYPE_CHECKING:
         checkpointing,
     )
     from .files.tensors import load, save
+    from .functions.control_flow import cond, scan, while_loop
     from .mlp import Mlp, MlpGradients, Scratch
     from .tape import GradientTape
 
 _SUBMODULES = ("data", "nn", "optim", "train")
 _LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
     "autocast": "autodiff.autocast",
+    "compile": "compiler.calling",
+    "compiled": "compiler.calling",
     "BalancedCheckpointing": "autodiff.checkpointing",
     "BudgetCheckpointing": "autodiff.checkpointing",
     "NoCheckpointing": "autodiff.checkpointing",
@@ -95,6 +100,9 @@ _LATER = {  # what a program that only differentiates need not wait for: loaded 
     "checkpointing": "autodiff.checkpointing",
     "load": "files.tensors",
     "save": "files.tensors",
+    "cond": "functions.control_flow",
+    "scan": "functions.control_flow",
+    "while_loop": "functions.control_flow",
     "Mlp": "mlp",
     "MlpGradients": "mlp",
     "Scratch": "mlp",

@@ -31,6 +31,10 @@ class NumericalInstabilityError(PullbackError, ArithmeticError):
     """A NaN or an infinity appeared where the guard looks."""
 
 
+class TraceError(PullbackError, RuntimeError):
+    """A function cannot be traced: it needs values that a traced array does not have, or has lost track of one."""
+
+
 class IndexingError(PullbackError, IndexError):
     """An index is not one, or points outside."""
 

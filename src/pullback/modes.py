@@ -19,6 +19,7 @@ class Mode(NamedTuple):
     autocast: Any = None  # autodiff.autocast.Policy
     checkpointing: Any = None  # one of the strategies in autodiff.checkpointing
     tapes: tuple[Any, ...] = ()  # tape.GradientTape objects that list what is recorded
+    tracing: Any = None  # compiler.tracing.Trace, while a function runs on symbols
 
 
 DEFAULT = Mode()
@@ -37,6 +38,12 @@ def _unique(mode: Mode) -> Mode | None:
 def is_recording() -> bool:
     mode = _mode.get()
     return mode is None or mode.recording
+
+
+def tracing() -> Any:
+    """The trace that a function is running under, or None."""
+    mode = _mode.get()
+    return None if mode is None else mode.tracing
 
 
 def enter(**fields: Any) -> Any:

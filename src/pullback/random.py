@@ -54,6 +54,8 @@ def _drawn_again(method: Any) -> Any:
     @wraps(method)
     def draw(self: Generator, *args: Any, **named: Any) -> Tensor:
         mode = modes.current()
+        if mode is not None and mode.tracing is not None:
+            return mode.tracing.draw(self, method, args, named)
         if mode is None or not mode.recording or mode.checkpointing is None:
             return method(self, *args, **named)
         from .autodiff.checkpointing.drawing import drawn
@@ -84,6 +86,9 @@ class Generator:
     def seed(self, seed: int | None = None) -> None:
         """Start anew from `seed`, an integer below 2**64; without one, from the operating system's entropy."""
         key = int.from_bytes(os.urandom(8), "little") if seed is None else _integer("seed", seed, 0, _KEYS)
+        trace = modes.tracing()
+        if trace is not None and trace.seed(self, key):
+            return
         with self._lock:
             self._key, self._offset = key, 0
 
@@ -106,6 +111,9 @@ class Generator:
         The offset is a multiple of four. Threads may call this at the same time.
         """
         count = _integer("count", count, 0, _KEYS)
+        trace = modes.tracing()
+        if trace is not None:
+            return trace.next_key(self, -(-count // 4) * 4)
         with self._lock:
             key, offset = self._key, self._offset
             self._offset = offset + -(-count // 4) * 4

@@ -19,8 +19,11 @@ SCALAR_OR_ABSENT = PYTHON_SCALARS | {type(None)}
 def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...] = ()) -> Any:
     """Run `operation` on tensors (or raw arrays, Python scalars, None) and record it; a tuple for several outputs."""
     mode = modes.current()
-    if mode is not None and mode.autocast is not None:
-        inputs = mode.autocast.cast(operation, inputs)
+    if mode is not None:
+        if mode.tracing is not None:
+            mode.tracing.lift_all(inputs)
+        if mode.autocast is not None:
+            inputs = mode.autocast.cast(operation, inputs)
     raws, nodes = [], []
     array = None
     tracked = scalars = False

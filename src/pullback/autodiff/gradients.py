@@ -6,7 +6,7 @@ import math
 from _thread import allocate_lock
 from typing import Any, Iterable, Iterator
 
-from .. import backends
+from .. import backends, modes
 from ..errors import DtypeError, GradientError, ShapeError
 from ..tensor.core import Tensor, make
 from . import guard
@@ -180,6 +180,7 @@ def backward(
         targets = frozenset(dtypes)
     cotangents = walk([(node, seed)], targets, retain_graph, create_graph, guarded)
     del seed
+    _check_when_run(loss, cotangents)
     grads = Gradients()
     if create_graph:
         for key, g in cotangents.items():
@@ -267,6 +268,7 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
     guarded = guard.check_root(loss, node)
     cotangents = walk([(node, seed)], None, retain_graph, False, guarded)
     del seed
+    trace = _check_when_run(loss, cotangents)
     grads: dict[Any, Tensor] = {}
     leaf: Any
     for leaf in list(cotangents):
@@ -274,10 +276,20 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
     with _adding:
         for leaf, grad in grads.items():
             cell = leaf.cell
+            if trace is not None:
+                trace.note_cell(cell)
             if cell.value is None:
                 cell.value = grad
             else:
                 cell.value += grad
+
+
+def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> Any:
+    """While a function is traced gradients have no values: have them looked at when its program has run."""
+    trace = modes.tracing()
+    if trace is not None and guard.is_on(loss._node):
+        trace.check([getattr(g, "_data", g) for g in cotangents.values()])
+    return trace
 
 
 _adding = allocate_lock()  # threads may share variables; only the last step of a walk writes to them

@@ -70,6 +70,11 @@ def report(message: str) -> None:
         raise NumericalInstabilityError(message)
 
 
+def mode() -> tuple[str, bool]:
+    """The mode, and whether a block says so."""
+    return _guard_mode.get(), is_asked_for()
+
+
 def is_asked_for() -> bool:
     """Whether a `guard` block, not the default, says to look."""
     return _guard_mode.get(None) not in (None, "off")
@@ -98,7 +103,10 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
                 return False
         else:
             raw = getattr(g, "_data", g)
-            xp = backends.of(raw).xp
+            backend = backends.of(raw)
+            if not backend.is_concrete(raw):  # nobody can tell yet
+                return False
+            xp = backend.xp
             if not bool(xp.all(xp.isfinite(raw))):
                 return False
     if dtype is None:
@@ -129,11 +137,20 @@ def is_finite(raw: Any) -> bool:
     return all_finite((raw,))
 
 
+def is_on(node: Any) -> bool:
+    """Whether a walk from `node` is to be guarded."""
+    return _guard_mode.get() != "off" and (node.recipe not in unguarded or is_asked_for())
+
+
 def check_root(loss: Any, node: Node) -> bool:
     """Look at the value that a walk starts from; whether the walk is to be guarded."""
-    if _guard_mode.get() == "off" or (node.recipe in unguarded and not is_asked_for()):
+    if not is_on(node):
         return False
     raw = loss._data
+    trace = modes.tracing()
+    if trace is not None:  # looked at when the program has run
+        trace.check([raw])
+        return False
     if type(raw) is _ndarray and raw.size == 1:
         value = complex(raw.item())
         fine = isfinite(value.real) and isfinite(value.imag)

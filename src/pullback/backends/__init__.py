@@ -40,7 +40,7 @@ _block_default: ContextVar[str | None] = ContextVar("pullback_device", default=N
 _process_default = "numpy"
 
 #: Backends that are made at first use: the package to import, and the packages its arrays' types come from.
-_READY_MADE = {"torch": ("torch",), "jax": ("jax", "jaxlib"), "cupy": ("cupy",)}
+_READY_MADE = {"torch": ("torch",), "jax": ("jax", "jaxlib"), "cupy": ("cupy",), "trace": ()}
 _READY_MADE_BY_PACKAGE = {package: name for name, packages in _READY_MADE.items() for package in packages}
 
 
@@ -150,8 +150,8 @@ def transfer(raw: Any, device: str, copy: bool | None = None) -> Any:
     if source.tensor_class is not None:  # quantized arrays live on any backend's devices
         return source.asarray(raw, None, device, copy)
     target, device = for_device(device)
-    if source is target:
-        return target.asarray(raw, None, device, copy)
+    if source is target or source.device_of(raw) == device:  # the latter: a symbol of that device
+        return source.asarray(raw, None, device, copy)
     if copy is False and source.device_of(raw) != device:
         raise ValueError(f"cannot move from {source.device_of(raw)!r} to {device!r} without a copy, and copy=False.")
     return target.adopt(raw, source, device, copy)

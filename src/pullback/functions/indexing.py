@@ -58,9 +58,11 @@ def _part(x: Tensor, part: Any) -> Any:
             f"an index must be made of integers, slices, None, ... or boolean masks, got {dtype.name} of shape "
             f"{tuple(raw.shape)}: {part!r:.60}. Convert it with `.astype(pb.int64)` or compare it to get a mask."
         )
-    if dtype.kind != "bool" and not raw.shape:
+    if dtype.kind != "bool" and not raw.shape and backend.is_concrete(raw):
         return int(raw)  # selects as an integer does: a view
     own = x._backend
+    if dtype.kind == "bool" and isinstance(part, np.ndarray) and not own.is_concrete(x._data):
+        return np.array(part)  # how many elements it selects is known now, and must be
     if backend is not own:
         raw = own.asarray(backend.to_numpy(raw), None, x.device, None)
     if dtype.kind != "bool" and isinstance(raw, np.ndarray) and raw.dtype != np.int64:

@@ -11,6 +11,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
+from ..tensor.conversion import lift_if_tracing
 from ..tensor.core import Tensor
 from ..tensor.quantized import QuantizedTensor
 from . import state
@@ -194,6 +195,10 @@ class Optimizer:
             with modes.enable_grad():
                 loss = grads()
             grads = None
+        trace = modes.tracing()
+        if trace is not None:
+            trace.step(self, self._gathered(grads))
+            return loss
         work = []
         for group, found in self._gathered(grads):
             step, dtype, xp, constants = 0, None, None, ()
@@ -257,6 +262,8 @@ class Optimizer:
                 else:
                     raise ConfigurationError("step: NumPy arrays have no `.grad`. Pass a list with their gradients.")
                 if gradient is not None:
+                    if isinstance(gradient, Tensor):
+                        lift_if_tracing(gradient)
                     raw = gradient._data if isinstance(gradient, Tensor) else gradient
                     _check_fits(slot, raw)
                     found.append((slot, raw))

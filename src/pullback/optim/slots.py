@@ -63,9 +63,7 @@ class Slot:
     def prepare(self, optimizer: Any, group: dict[str, Any]) -> None:
         """Everything that can fail or allocates, so that nothing fails once the first parameter has changed."""
         parameter = self.parameter
-        names = optimizer.buffer_names(group, self.raw)
-        if not self._fits(self.raw, names):
-            self._settle(optimizer, group, names)
+        self.settle(optimizer, group, self.raw)
         if self.lent:
             self._reclaim()
         if type(parameter) is _ndarray:
@@ -75,6 +73,12 @@ class Slot:
         if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_data"):
             parameter._data = _NUMPY.copy(parameter._data)
 
+    def settle(self, optimizer: Any, group: dict[str, Any], raw: Any) -> None:
+        """Make or move buffers and scratch arrays unless they fit the parameter's array as it is now."""
+        names = optimizer.buffer_names(group, raw)
+        if not self._fits(raw, names):
+            self._settle(optimizer, group, names, raw)
+
     def _fits(self, raw: Any, names: tuple[str, ...]) -> bool:
         if self.names != names or self.backend is None or self.shape != raw.shape or self.dtype != raw.dtype:
             return False
@@ -82,9 +86,7 @@ class Slot:
             return self.backend is _NUMPY and (not self.stretched or raw.flags.c_contiguous)
         return self.backend is backends.of(raw) and self.device == self.backend.device_of(raw)
 
-    def _settle(self, optimizer: Any, group: dict[str, Any], names: tuple[str, ...]) -> None:
-        """Make or move buffers and scratch arrays so that they fit the parameter as it is now."""
-        raw = self.raw
+    def _settle(self, optimizer: Any, group: dict[str, Any], names: tuple[str, ...], raw: Any) -> None:
         backend: Any = backends.of(raw)
         device = backend.device_of(raw)
         halved = backend.dtype_of(raw).name in ("float16", "bfloat16")

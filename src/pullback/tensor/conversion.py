@@ -29,6 +29,13 @@ def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
         )
 
 
+def lift_if_tracing(tensor: Tensor) -> None:
+    """While a function is traced its tensors have no values: let whoever asks for them find that out."""
+    trace = modes.tracing()
+    if trace is not None:
+        trace.lift(tensor)
+
+
 def numpy(self: Tensor) -> np.ndarray[Any, Any]:
     """The values as a read-only NumPy array that shares memory with the tensor where it can.
 
@@ -39,6 +46,7 @@ def numpy(self: Tensor) -> np.ndarray[Any, Any]:
     array([1., 2.], dtype=float32)
     """
     refuse_tracked(self, "numpy()")
+    lift_if_tracing(self)
     return backends.NUMPY.read_only(self._backend.to_numpy(self._data))
 
 
@@ -51,6 +59,9 @@ def item(self: Tensor) -> Any:
     """
     if self.size != 1:
         raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one. Use `t.tolist()`.")
+    lift_if_tracing(self)
+    if not self._backend.is_concrete(self._data):
+        return self._data.item()  # a symbol says that it has none
     return _python_values(self).reshape(()).item()
 
 
@@ -60,6 +71,7 @@ def tolist(self: Tensor) -> Any:
 
 
 def _python_values(tensor: Tensor) -> np.ndarray[Any, Any]:
+    lift_if_tracing(tensor)
     values = tensor._backend.to_numpy(tensor._data)
     return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
 
@@ -71,6 +83,7 @@ def data(self: Tensor) -> Any:
     >>> pb.tensor([1.0, 2.0], requires_grad=True).data
     array([1., 2.], dtype=float32)
     """
+    lift_if_tracing(self)
     return self._backend.read_only(self._data)
 
 

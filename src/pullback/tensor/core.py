@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from .. import backends
+from .. import backends, modes
 from ..autodiff.graph import GradCell, Leaf, Node
 from ..errors import DtypeError, GradientError, ShapeError
 
@@ -143,6 +143,7 @@ class Tensor(_Attached):
     def grad(self, value: Any) -> None:
         if value is not None:
             value = self._fitting_gradient("grad", value)
+        note_cell(self.grad_cell)
         self.grad_cell.value = value
 
     def _fitting_gradient(self, caller: str, gradient: Any) -> Tensor:
@@ -158,6 +159,9 @@ class Tensor(_Attached):
 
     def detach(self) -> Tensor:
         """The same values without gradient; shares memory until one of the two is written."""
+        trace = modes.tracing()
+        if trace is not None:
+            trace.lift(self)
         return make(self._data, None)
 
     def clone(self) -> Tensor:
@@ -169,6 +173,9 @@ class Tensor(_Attached):
         >>> w.grad
         tensor([3., 3.])
         """
+        trace = modes.tracing()
+        if trace is not None:
+            trace.lift(self)
         copy = make(self._data, self._node)
         if isinstance(self._node, Leaf):
             clones = self._node.clones
@@ -180,6 +187,13 @@ class Tensor(_Attached):
     def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:
         """How a subclass takes part in an operation (forward-mode duals)."""
         raise NotImplementedError
+
+
+def note_cell(cell: GradCell) -> None:
+    """Tell the trace that is running, if any, that the gradient in `cell` is about to change."""
+    trace = modes.tracing()
+    if trace is not None:
+        trace.note_cell(cell)
 
 
 def make(raw: Any, node: Node | None) -> Tensor:

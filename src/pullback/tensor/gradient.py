@@ -9,7 +9,7 @@ from ..autodiff.custom import BackwardOp, attach, operation_behind
 from ..autodiff.gradients import accumulate
 from ..autodiff.hooks import HookHandle, register
 from ..errors import GradientError
-from .core import Tensor
+from .core import Tensor, note_cell
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
@@ -30,6 +30,7 @@ def accumulate_grad(self: Tensor, gradient: Any) -> None:
     """Add `gradient`, which must have this tensor's shape and dtype, to `.grad`."""
     gradient = self._fitting_gradient("accumulate_grad", gradient)
     cell = self.grad_cell
+    note_cell(cell)
     if cell.value is None:
         cell.value = gradient
     else:

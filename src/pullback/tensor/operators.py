@@ -12,11 +12,13 @@ from ..autodiff.fast import function_for, operate
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, ShapeError
-from .conversion import refuse_tracked
+from ..modes import NO_GRAD, current as mode
+from .conversion import lift_if_tracing, refuse_tracked
 from .core import Tensor, make
 
 _API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 Operator = Callable[[Tensor, Any], Any]
+_UNTRACED = (None, NO_GRAD)  # modes in which an array has values and nobody wants to know of comparisons
 
 
 def _plain(name: str) -> Operator:
@@ -25,7 +27,7 @@ def _plain(name: str) -> Operator:
     kernel = getattr(NUMPY_TABLE.xp, name)
 
     def method(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(self._data) is ndarray:
+        if type(self) is Tensor and type(self._data) is ndarray and mode() in _UNTRACED:
             a, kind = self._data, type(other)
             b = other._data if kind is Tensor else other
             if type(b) is ndarray or ((kind is float or kind is int) and a.dtype.kind != "V"):
@@ -97,6 +99,9 @@ def _number(self: Tensor, name: str) -> Any:
 def _element(self: Tensor, name: str) -> Any:
     if self.size != 1:
         raise ShapeError(f"{name}: only a tensor with one element can be converted, this one has shape {self.shape}.")
+    lift_if_tracing(self)
+    if not self._backend.is_concrete(self._data):
+        return getattr(self._data, f"__{name}__")()  # a symbol says what it is not good for
     return self._backend.to_numpy(self._data).item()
 
 

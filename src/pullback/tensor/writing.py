@@ -18,6 +18,7 @@ from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.operation import OPERATIONS, Operation
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, GradientError, ShapeError
+from .conversion import lift_if_tracing
 from .core import Tensor
 
 _ndarray = np.ndarray
@@ -80,6 +81,8 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
         mode = modes.current()
         recording = mode is None or mode.recording
         refuse_write(self, recording)
+        if mode is not None and mode.tracing is not None:
+            mode.tracing.lift(self)
         if type(other) is not Tensor:
             try:
                 other = as_operand(other, operation)
@@ -189,6 +192,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     mode = modes.current()
     recording = mode is None or mode.recording
     refuse_write(self, recording)
+    if mode is not None and mode.tracing is not None:
+        mode.tracing.lift(self)
     operation = OPERATIONS["setitem"]
     index = canonical_index(self, index)
     value = _value_for(self, as_operand(value, operation))
@@ -258,6 +263,7 @@ def data_mut(self: Tensor) -> Any:
             "data_mut: writing to the raw array of a result would make its gradient wrong. "
             "Write `x[...] = ...`, which is recorded, or `x.detach().data_mut()`."
         )
+    lift_if_tracing(self)
     backend = self._backend
     if not backend.writable:
         raise GradientError(f"data_mut: arrays on {self.device} cannot be written. Write `x[...] = ...`.")

@@ -155,13 +155,17 @@ def multiply_add(x: Any, scale: Any, shift: Any) -> Any:
 
 def dropout(x: Any, p: float, key: int, offset: int) -> Any:
     """The result and which elements were kept."""
-    threshold = round(p * 2**32)
-    if threshold >= 2**32:
-        kept = _np.zeros(x.shape, bool)
-    else:
-        kept = (_philox_uint32(key, offset, x.size) >= _np.uint32(threshold)).reshape(x.shape)
+    kept = dropout_mask(x, p, key, offset)
     scale = x.dtype.type(0 if p == 1 else 1 / (1 - p))
     return _np.where(kept, x * scale, x.dtype.type(0)), kept
+
+
+def dropout_mask(x: Any, p: float, key: int, offset: int) -> Any:
+    """Which elements are kept."""
+    threshold = round(p * 2**32)
+    if threshold >= 2**32:
+        return _np.zeros(x.shape, bool)
+    return (_philox_uint32(key, offset, x.size) >= _np.uint32(threshold)).reshape(x.shape)
 
 
 def embedding(indices: Any, weight: Any) -> Any:

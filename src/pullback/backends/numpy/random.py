@@ -28,6 +28,7 @@ def philox_uint32(key: int, offset: int, count: int, domain: int = 0) -> Any:
 
     `key` has 64 bits and `offset` 66; each of the 64 bits of `domain` names a stream of its own for the same key.
     """
+    key, offset = int(key), int(offset)  # traced ones are arrays without axes
     first = offset // 4
     blocks = -(-(offset + count) // 4) - first
     out = _np.empty((blocks, 4), _np.uint32)

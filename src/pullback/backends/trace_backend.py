@@ -1,0 +1,66 @@
+"""The trace backend: arrays are symbols, and computing with them writes a program (see `compiler/`).
+
+A symbol stands for an array of the device that the program will run on, and says it is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..compiler.tracing.kernels import TraceKernels
+from ..compiler.tracing.symbol import Symbol
+from .protocol import Backend
+
+
+class TraceBackend(Backend):
+    name = "trace"
+    array_types = (Symbol,)
+    writable = False
+
+    def __init__(self) -> None:
+        self.xp = TraceKernels()
+
+    def devices(self) -> tuple[str, ...]:
+        return ("trace",)
+
+    def device_of(self, raw: Any) -> str:
+        return "numpy"
+
+    def dtype_of(self, raw: Any) -> dtypes.DType:
+        return dtypes.from_numpy(raw.dtype)
+
+    def raw_dtype(self, dtype: dtypes.DType) -> Any:
+        return dtypes.numpy_dtype(dtype)
+
+    def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
+        raw = data if isinstance(data, Symbol) else self._lifted(np.asarray(data))
+        return raw if dtype is None else self.xp.astype(raw, self.raw_dtype(dtype))
+
+    def adopt(self, raw: Any, source: Backend, device: str, copy: bool | None) -> Any:
+        return self._lifted(source.to_numpy(raw))
+
+    def _lifted(self, array: Any) -> Any:
+        from .. import modes
+
+        return Symbol(modes.tracing().recorder.lift_array(array), modes.tracing().recorder)
+
+    def to_numpy(self, raw: Any) -> Any:
+        return raw.__array__()  # says that there are no values
+
+    def is_concrete(self, raw: Any) -> bool:
+        return False
+
+    def is_complex(self, raw: Any) -> bool:
+        return raw.dtype.kind == "c"
+
+    def scalar_for(self, value: Any, like: Any) -> Any:
+        return np.asarray(value, like.dtype) if type(value) is float and like.dtype.kind == "V" else value
+
+    def copy(self, raw: Any) -> Any:
+        return raw  # never written, so never seen by two
+
+
+BACKEND = TraceBackend()

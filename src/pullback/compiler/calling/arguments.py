@@ -1,0 +1,126 @@
+"""A call's arguments: which are arrays that may change from call to call, and which belong to the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import backends, modes, tree
+from ...autodiff.forward import Dual
+from ...autodiff.graph import GradCell, Leaf
+from ...errors import DeviceError
+from ...tensor.core import Tensor, make
+from ..program import Value
+from ..tracing.symbol import Symbol
+
+_ndarray = np.ndarray
+
+
+class Arguments:
+    """The leaves of (args, kwargs). `dynamic` are numbers of those that are inputs; the others are part of the key."""
+
+    __slots__ = ("leaves", "structure", "dynamic", "key", "kinds")
+
+    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.leaves, self.structure = tree.flatten((args, kwargs), is_leaf=_is_whole)
+        self.dynamic: list[int] = []
+        parts: list[Any] = []
+        for i, leaf in enumerate(self.leaves):
+            if _is_input(name, leaf):
+                self.dynamic.append(i)
+                raw = leaf._data if isinstance(leaf, Tensor) else leaf
+                parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i)))
+            else:
+                parts.append(_fixed(leaf))
+        self.kinds = tuple(parts)
+        self.key = (self.structure, self.kinds)
+
+    def is_tracked(self, i: int) -> bool:
+        """Whether a gradient is wanted for leaf `i`, which some operation made."""
+        return getattr(self.leaves[i], "_node", None) is not None and modes.is_recording()
+
+    def array(self, i: int) -> Any:
+        """The raw array of dynamic leaf `i`."""
+        leaf = self.leaves[i]
+        return leaf._data if isinstance(leaf, Tensor) else leaf
+
+    def on_symbols(self, recorder: Any) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple[Value, Tensor]]]:
+        """Arguments for a trace, with symbols for the dynamic ones; and these, in order."""
+        leaves = list(self.leaves)
+        made: list[tuple[Value, Tensor]] = []
+        for i in self.dynamic:
+            raw = self.array(i)
+            value = Value(raw.shape, raw.dtype, f"argument {self.name_of(i)}")
+            node = Leaf(value.shape, value.dtype, GradCell()) if self.is_tracked(i) else None
+            leaves[i] = make(Symbol(value, recorder), node)
+            made.append((value, leaves[i]))
+        args, kwargs = tree.unflatten(self.structure, leaves)
+        return args, kwargs, made
+
+    def name_of(self, i: int) -> str:
+        """How to name leaf `i` in a message: "0['x']" or "'y'"."""
+        path = self.structure._paths()[i]  # "[0][2]['x']" or "[1]['y']"
+        return path[3:].replace("[", "", 1).replace("]", "", 1) if path.startswith(("[0]", "[1]")) else path
+
+
+def _is_whole(x: Any) -> bool:
+    """Modules and optimizers are known by who they are, not by what is in them."""
+    from ...nn.module import Module
+
+    return isinstance(x, (Tensor, Module))
+
+
+def _is_input(name: str, leaf: Any) -> bool:
+    if isinstance(leaf, Tensor):
+        if type(leaf) is not Tensor or type(leaf._node) is Leaf:
+            return False  # a variable: known by who it is, so that its gradient finds it
+        if type(leaf._data) is not _ndarray:
+            raise DeviceError(
+                f"{name}: pb.compile compiles for NumPy's arrays so far, and got a tensor on {leaf.device!r}. Move it "
+                "with `.to_device('numpy')`, or call the function without pb.compile."
+            )
+        return True
+    if type(leaf) is _ndarray:
+        return True
+    if not isinstance(leaf, np.generic) and backends.of(leaf) is not None:
+        raise DeviceError(
+            f"{name}: pb.compile compiles for NumPy's arrays so far, and got a {type(leaf).__name__}. Call the "
+            "function without pb.compile."
+        )
+    return False
+
+
+def _fixed(leaf: Any) -> Any:
+    """How a leaf that belongs to the program is recognised: by value where it has one, else by identity."""
+    if isinstance(leaf, (Tensor, Dual)):
+        return ("variable", id(leaf))
+    try:
+        hash(leaf)
+    except TypeError:
+        return ("object", id(leaf))
+    return (type(leaf), leaf)
+
+
+def difference(before: Any, now: Arguments) -> str:
+    """What is different about a call's arguments, in words."""
+    structure, kinds = before
+    if structure != now.structure:
+        return "the arguments have another structure"
+    for i, (old, new) in enumerate(zip(kinds, now.kinds)):
+        if old == new:
+            continue
+        name = f"argument {now.name_of(i)}"
+        if i in now.dynamic and len(old) == 4:
+            if old[1] != new[1]:
+                return f"{name} had shape {old[1]} and has {new[1]}"
+            if old[2] != new[2]:
+                return f"{name} was {old[2]} and is {new[2]}"
+            if old[3] != new[3]:
+                return f"{name} {'requires' if new[3] else 'does not require'} a gradient now"
+            return f"{name} was of type {old[0].__name__} and is of type {new[0].__name__}"
+        if isinstance(new[1], (int, float)) and len(old) == 2:
+            advice = "; pass a number that changes as a tensor" if isinstance(new[1], float) else ""
+            return f"{name} was {old[1]!r} and is {new[1]!r}{advice}"
+        return f"{name} is another one"
+    return "nothing about the arguments"

@@ -1,0 +1,58 @@
+"""Checks in a program: a last output that says whether losses and gradients are finite, and indices in bounds.
+
+Where they are not, no input is updated: the call has changed nothing, and can be made again operation by operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..program import Instruction, Program, Value
+
+_BOOL = np.dtype(bool)
+
+
+def guarded(program: Program, checks: list[Value], bounds: list[tuple[Value, int, int]]) -> Program:
+    """`program` with a check that these values are finite, and these indices in their ranges.
+
+    Squares are added up, and the sum is finite unless one of them is not. A sum that overflows by itself is an alarm
+    too; whoever then looks closely finds nothing.
+    """
+    added: list[Instruction] = []
+
+    def make(op: str, args: tuple[Any, ...], shape: tuple[int, ...], dtype: Any) -> Value:
+        value = Value(shape, dtype)
+        added.append(Instruction(op, args, (value,)))
+        return value
+
+    sums: dict[Any, Value] = {}
+    for value in dict.fromkeys(checks):
+        if value.dtype.kind == "c":
+            product = make(
+                "multiply", (value, make("conj", (value,), value.shape, value.dtype)), value.shape, value.dtype
+            )
+            part = make("real", (product,), value.shape, np.dtype(f"f{value.dtype.itemsize // 2}"))
+        else:
+            part = make("square", (value,), value.shape, value.dtype)
+        total = make("sum", (part, None, False), (), part.dtype)
+        before = sums.get(total.dtype)
+        sums[total.dtype] = total if before is None else make("add", (before, total), (), total.dtype)
+    flags = [make("isfinite", (total,), (), _BOOL) for total in sums.values()]
+    for indices, least, end in bounds:
+        if indices.dtype.kind == "u":
+            least = 0
+        above = make("greater_equal", (indices, least), indices.shape, _BOOL)
+        below = make("less", (indices, end), indices.shape, _BOOL)
+        both = make("logical_and", (above, below), indices.shape, _BOOL)
+        flags.append(make("all", (both, None, False), (), _BOOL))
+    finite = flags[0]
+    for flag in flags[1:]:
+        finite = make("logical_and", (finite, flag), (), _BOOL)
+    updates = [
+        (target, make("where", (finite, value, target), value.shape, value.dtype)) for target, value in program.updates
+    ]
+    return Program(
+        program.inputs, [*program.instructions, *added], [*program.outputs, finite], updates, program.constants
+    )

@@ -1,0 +1,130 @@
+"""Gradients through a compiled function, taken outside of it: a second program, traced along with the first.
+
+The walk from the results to the variables continues the trace. What it needs of the forward pass becomes outputs of
+the first program and inputs of the second, which is compiled when a gradient is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autodiff.apply import new_node, select
+from ...autodiff.engine import walk
+from ...autodiff.graph import Leaf, Node
+from ...autodiff.operation import Operation, Recipe
+from ...errors import GradientError
+from ...tensor.core import Tensor, make
+from ..program import Program, Value
+from ..tracing.symbol import Symbol
+
+
+class Pulled:
+    """How cotangents of a program's results become gradients of the variables and arguments it depends on."""
+
+    def __init__(self, name: str, numbers: list[int], cotangents: list[Value], backward: Program) -> None:
+        self.name = name
+        self.numbers = numbers  # of the results that need a gradient
+        self.cotangents = cotangents
+        self.program = backward
+        self.sources: list[Any] = []  # for each gradient, a tensor from outside or the number of an argument's leaf
+        self.residuals: list[Value] = []
+        self.inputs: dict[Value, int] = {}  # residuals that are inputs of the first program
+        self.outputs: dict[Value, int] = {}  # and those that are outputs of it
+        self._run: Any = None
+        self._recipe: Any = None
+
+    @classmethod
+    def traced(
+        cls, name: str, trace: Any, program: Program, tracked: dict[int, Node], given: Any, arguments: Any
+    ) -> Pulled | None:
+        """Continue the trace with the walk; `program` gets what the walk needs as more outputs."""
+        recorder = trace.recorder
+        first = len(recorder.instructions)
+        seeds, cotangents = [], []
+        for number, node in tracked.items():
+            value = program.outputs[number]
+            cotangent = Value(value.shape, value.dtype)
+            cotangents.append(cotangent)
+            seeds.append((node, Symbol(cotangent, recorder)))
+        held = {entry.node: entry.tensor for entry in trace.held.values() if isinstance(entry.node, Leaf)}
+        own = {tensor._node: arguments.dynamic[i] for i, (_, tensor) in enumerate(given) if tensor._node is not None}
+        known_before = set(recorder.arrays)
+        with_mode = trace.run(lambda: walk(seeds, retain_graph=True), (), {})
+        sources, gradients = [], []
+        for node, g in with_mode.items():
+            source = own[node] if node in own else held.get(node)
+            if source is not None:
+                sources.append(source)
+                gradients.append(g.value if type(g) is Symbol else recorder.lift_array(np.asarray(g)))
+        if not sources:
+            return None
+        instructions = recorder.instructions[first:]
+        del recorder.instructions[first:]
+        made = {value for instruction in instructions for value in instruction.results}
+        needed = dict.fromkeys(v for instruction in instructions for v in instruction.values() if v not in made)
+        needed.update(dict.fromkeys(g for g in gradients if g not in made))
+        new = {recorder.arrays[key][0]: recorder.arrays.pop(key)[1] for key in set(recorder.arrays) - known_before}
+        constants = {value: np.array(array) for value, array in new.items() if value in needed}
+        residuals = [v for v in needed if v not in constants and v not in cotangents]
+        backward = Program(
+            [*residuals, *cotangents, *constants], instructions, gradients, [], constants
+        )  # fmt: skip
+        pulled = cls(name, list(tracked), cotangents, backward)
+        pulled.sources, pulled.residuals = sources, residuals
+        inputs = {value: i for i, value in enumerate(program.inputs)}
+        outputs = {value: i for i, value in enumerate(program.outputs)}
+        for value in residuals:
+            if value in inputs:
+                pulled.inputs[value] = inputs[value]
+            else:
+                if value not in outputs:
+                    outputs[value] = len(program.outputs)
+                    program.outputs.append(value)
+                pulled.outputs[value] = outputs[value]
+        return pulled
+
+    # -- a call ------------------------------------------------------------------------------------
+
+    def kept(self, inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        """The arrays that a gradient will need: those who want to write to them will find them held."""
+        return [inputs[self.inputs[v]] if v in self.inputs else outputs[self.outputs[v]] for v in self.residuals]
+
+    def tensors(self, arguments: Any, outputs: list[Any], residuals: list[Any]) -> dict[int, Tensor]:
+        """The results that need a gradient, by number, with their node."""
+        leaves = arguments.leaves
+        tensors = [source if isinstance(source, Tensor) else leaves[source] for source in self.sources]
+        parents: list[Any] = [tensor._node for tensor in tensors]
+        if any(parent is None for parent in parents):
+            return {}  # nobody asks for one any more
+        if self._recipe is None:
+            self._recipe = self._new_recipe()
+        node = new_node(self._recipe, tuple(parents), tuple(residuals))
+        count = len(self.numbers)
+        return {number: make(outputs[number], select(node, i, count)) for i, number in enumerate(self.numbers)}
+
+    def _new_recipe(self) -> Recipe:
+        names = tuple(f"r{i}" for i in range(len(self.residuals)))
+        operation = Operation(
+            f"compiled {self.name}", "*xs", "", " ".join(names), "*outs", ("xs",), False, "", False, False, False, False
+        )
+        return Recipe.of_function(operation, (True,) * len(self.sources), names, self._backward)
+
+    def _backward(self, g: Any, *residuals: Any) -> tuple[Any, ...]:
+        if any(isinstance(part, Tensor) for part in g):
+            raise GradientError(
+                f"{self.name} is compiled, and its gradient is differentiated again outside of it. Take both "
+                "derivatives inside one compiled function, or call it without pb.compile."
+            )
+        arrays = [
+            np.zeros(value.shape, value.dtype) if part is None else np.ascontiguousarray(part).reshape(value.shape)
+            for part, value in zip(g, self.cotangents)
+        ]
+        if self._run is None:
+            from .building import runner
+
+            self._run = runner(self.program)
+        gradients = [np.empty(value.shape, value.dtype) for value in self.program.outputs]
+        self._run([*map(np.ascontiguousarray, residuals), *arrays], gradients)
+        return tuple(gradients)

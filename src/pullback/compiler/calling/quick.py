@@ -1,0 +1,229 @@
+"""The short way for a call like the one before: arrays are looked at by native code, and all else by a few lines.
+
+The function is compiled from a template for each specialization. It returns NotImplemented, with nothing done, whenever
+something is not as it was; the long way then finds out what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import modes
+from ...autodiff import guard
+from ...functions import creation
+from ...tensor.core import Tensor
+from ..llvm import object_access as access
+from .verification import is_verifying
+
+_READ = access.CONTIGUOUS | access.ALIGNED
+_WRITE = _READ | access.OWNS_DATA | access.WRITEABLE
+
+_TEMPLATE = """
+def quick(args, kwargs):
+    if kwargs or mode() is not expected_mode or guard_mode() != expected_guard or is_verifying():
+        return NotImplemented
+    if creation._default_dtype is not expected_dtype or len(args) != {count}:
+        return NotImplemented
+    {unpack}
+    if not ({conditions}):
+        return NotImplemented
+    {prepare}
+    {outputs}
+    status = {call}
+    if status:
+        {undo}
+        if status == NOT_FINITE:
+            return function(*args)
+        if status == MISFIT:
+            return NotImplemented
+        start_threads()
+    {conclude}
+    return {result}
+"""
+
+
+def quick_call(made: Any, function: Any, arguments: Any) -> Any:
+    """The short way to call `made`, or None where there is none."""
+    executable, folded = made.built.executable, made.built.folded
+    if not access.is_possible() or not executable.is_native:
+        return None
+    leaves, kinds = arguments.leaves, arguments.kinds
+    if len(arguments.structure._paths()) != len(leaves) or not _is_flat(arguments):
+        return None
+    if made.written or made.pulled is not None or len(arguments.dynamic) + len(made.outputs) > access.MOST_OBJECTS:
+        return None
+    if not _returns_plainly(made):
+        return None
+    names: dict[str, Any] = {}
+    conditions: list[str] = []
+    for i, leaf in enumerate(leaves):
+        if i in arguments.dynamic:
+            names[f"type{i}"] = kinds[i][0]
+            conditions.append(f"type(a{i}) is type{i}" + (f" and a{i}._node is None" if kinds[i][0] is Tensor else ""))
+        else:
+            names[f"fixed{i}"] = leaf
+            conditions.append(f"a{i} is fixed{i}")
+    for number, (module, training) in enumerate(made.modules):
+        names[f"module{number}"] = module
+        conditions.append(f"module{number}.training is {training}")
+    for number, watch in enumerate(made.groups):
+        names[f"group{number}"] = watch.group
+        for j, (option, seen) in enumerate(watch.options.seen.items()):
+            names[f"seen{number}_{j}"] = seen
+            conditions.append(f"group{number}[{option!r}] == seen{number}_{j}")
+    for number, (cell, before, after) in enumerate(made.cells):
+        if after is None or type(after) is int:
+            names[f"cell{number}"] = cell
+            conditions.append(f"cell{number}.value is {'' if before is None else 'not '}None")
+    rows, kept = _rows(made, arguments)
+    finite = np.zeros(1, np.bool_)
+    names["kept"] = kept, finite
+    bases = np.zeros(len(made.inputs) + folded + len(made.program.outputs), np.int64)
+    for number, entry in enumerate(made.inputs):
+        if entry.array is not None:
+            bases[number] = entry.array.ctypes.data
+    first = len(made.inputs) + folded
+    for number in range(len(made.outputs)):
+        value = made.program.outputs[number]
+        rows.append(_row(access.GIVEN, len(arguments.dynamic) + number, value, _READ, 0, first + number, kept))
+    if made.is_guarded:
+        bases[first + len(made.outputs)] = finite.ctypes.data
+    program, run = executable.native_program
+    record = access.Record(rows, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0)
+    kept += [bases, record]
+    prepare, undo, conclude = _surroundings(made, names)
+    objects = [f"id(a{i}._data)" if kinds[i][0] is Tensor else f"id(a{i})" for i in arguments.dynamic]
+    objects += [f"id(o{number})" for number in range(len(made.outputs))]
+    passed = ", ".join(["record", *objects, *["0"] * (access.MOST_OBJECTS - len(objects))])
+    names["record"] = record.address
+    if executable.keeps_lock:
+        names["call"] = access.call_function()
+        call = f"call({passed})"
+    else:
+        call = f"outside({passed})"
+        names["outside"] = _with_lock_released(made, executable, bases, finite if made.is_guarded else None)
+    outputs = []
+    for number in range(len(made.outputs)):
+        value = made.program.outputs[number]
+        names[f"shape{number}"], names[f"dtype{number}"] = value.shape, value.dtype
+        outputs.append(f"o{number} = empty(shape{number}, dtype{number})")
+    result = _result(made, conclude)
+    source = _TEMPLATE.format(
+        count=len(leaves),
+        unpack=f"{', '.join(f'a{i}' for i in range(len(leaves)))}, = args" if leaves else "pass",
+        conditions=" and ".join(conditions) or "True",
+        prepare="\n    ".join(prepare) or "pass",
+        outputs="\n    ".join(outputs) or "pass",
+        call=call,
+        undo="\n        ".join(undo) or "pass",
+        conclude="\n    ".join(conclude) or "pass",
+        result=result,
+    )
+    names |= {
+        "mode": modes.current, "expected_mode": modes.current(), "guard_mode": guard._guard_mode.get,
+        "expected_guard": guard._guard_mode.get(), "is_verifying": is_verifying, "creation": creation,
+        "expected_dtype": creation._default_dtype, "empty": np.empty, "Tensor": Tensor, "function": function,
+        "MISFIT": access.MISFIT, "NOT_FINITE": access.NOT_FINITE, "start_threads": executable.start_threads,
+    }  # fmt: skip
+    exec(compile(source, "<pullback>", "exec"), names)  # made of the numbers of arguments and options' names alone
+    return names["quick"]
+
+
+def _is_flat(arguments: Any) -> bool:
+    """Whether the arguments are leaves, given by position."""
+    paths = arguments.structure._paths()
+    return paths == [f"[0][{i}]" for i in range(len(paths))]
+
+
+def _returns_plainly(made: Any) -> bool:
+    """Whether the result is one array, or a list or tuple of arrays."""
+    if any(type(leaf) is not int for leaf in made.leaves) or made.returns_arrays:
+        return False
+    paths = made.structure._paths()
+    return paths == [""] or (made.container in (tuple, list) and paths == [f"[{i}]" for i in range(len(paths))])
+
+
+def _result(made: Any, conclude: list[str]) -> str:
+    for number in made.leaves:
+        conclude.append(f"t{number} = Tensor(); t{number}._data = o{number}; t{number}._node = None")
+    parts = [f"t{number}" for number in made.leaves]
+    if made.structure._paths() == [""]:
+        return parts[0]
+    inside = ", ".join(parts)
+    return f"[{inside}]" if made.container is list else f"({inside}{',' if parts else ''})"
+
+
+def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    """Lines that prepare a call, undo that, and conclude a call: numbers, generators and counts of steps."""
+    prepare, undo, conclude = [], [], []
+    for number, numbers in enumerate(made.numbers):
+        names[f"refresh{number}"] = numbers.refresh
+        prepare.append(f"refresh{number}()")
+    for number, draws in enumerate(made.draws):
+        names[f"draws{number}"] = draws
+        prepare.append(f"state{number} = draws{number}.generator.state; draws{number}.refresh()")
+        undo.append(f"if status < 0: draws{number}.generator.state = state{number}")
+    for number, (cell, _, after) in enumerate(made.cells):
+        if after is None:
+            names[f"cell{number}"] = cell
+            conclude.append(f"cell{number}.value = None")
+        elif type(after) is int:
+            names[f"cell{number}"] = cell
+            conclude.append(f"g = Tensor(); g._data = o{after}; g._node = None; cell{number}.value = g")
+    for number, slot in enumerate(made.slots):
+        names[f"slot{number}"] = slot
+        conclude.append(f"slot{number}.step += 1")
+    return prepare, undo, conclude
+
+
+def _row(kind: int, where: int, value: Any, flags: int, references: int, base: int, kept: list[Any]) -> access.Row:
+    lengths = np.array(value.shape or (0,), np.int64)
+    kept.append(lengths)
+    kept.append(value.dtype)
+    return access.Row(kind, where, id(value.dtype), len(value.shape), lengths.ctypes.data, flags, references, base)
+
+
+def _rows(made: Any, arguments: Any) -> tuple[list[access.Row], list[Any]]:
+    """A row for each input, and what must stay alive for them."""
+    rows: list[access.Row] = []
+    kept: list[Any] = []
+    for number, entry in enumerate(made.inputs):
+        if entry.argument >= 0:
+            place = arguments.dynamic.index(entry.argument)
+            rows.append(_row(access.GIVEN, place, entry.value, _READ, 0, number, kept))
+        elif entry.tensors:
+            flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
+            slot = access.slot_address(entry.tensors[0], "_data")
+            rows.append(_row(access.HELD, slot, entry.value, flags, references, number, kept))
+            for other in entry.tensors[1:]:
+                first = id(entry.tensors[0]._data)  # tensors that share an array: looked at the long way if it changes
+                rows.append(access.Row(access.SAME, access.slot_address(other, "_data"), first))
+                rows.append(access.Row(access.SAME, slot, first))
+            kept += entry.tensors
+    for cell, before, after in made.cells:
+        if after is None or type(after) is int:
+            continue  # replaced by each call
+        rows.append(access.Row(access.SAME, access.slot_address(cell, "value"), id(before)))
+        kept += [cell, before]
+    return rows, kept
+
+
+def _with_lock_released(made: Any, executable: Any, bases: Any, finite: Any) -> Any:
+    """Gather under Python's lock, run without it: other threads may run, so what is used is held meanwhile."""
+    gather = access.gather_function()
+    run, pointer = executable.run_native, bases.ctypes.data
+    tensors = [entry.tensors[0] for entry in made.inputs if entry.tensors]
+
+    def outside(record: int, *objects: int) -> int:
+        with executable.lock:
+            status = gather(record, *objects)
+            if status:
+                return status
+            held = [tensor._data for tensor in tensors]
+            status = run(pointer)
+            del held
+            return status if finite is None or finite[0] else access.NOT_FINITE
+
+    return outside

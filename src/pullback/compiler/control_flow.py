@@ -1,0 +1,128 @@
+"""Control flow inside a program that is being traced, where the values that decide are not known.
+
+Everything here is written in ordinary operations, so that forward and reverse mode, and every backend that traces, have
+it without rules of their own: a choice computes both sides and selects, a loop is unrolled and its carry stands still
+once the condition has failed. What was not selected gets gradients of exactly zero, which elementwise operations keep
+even where their factor is not finite.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Callable
+
+from .. import tree
+from ..autodiff.apply import PYTHON_SCALARS
+from ..autodiff.graph import user_frame
+from ..autodiff.tables import TENSORS
+from ..errors import DtypeError, ShapeError, TraceError
+from ..functions.carried import Carry, decision, number_like, own, tensor_of
+from ..tensor.core import Tensor
+from .tracing.sites import user_site
+
+LONGEST_SILENT = 128  # steps; longer loops still compile, in time that grows with their length
+
+
+def select(
+    predicate: Tensor, true_function: Callable[..., Any], false_function: Callable[..., Any], operands: tuple[Any, ...]
+) -> Any:
+    """The results of both functions, and of them those of one: `predicate` is a boolean tensor without axes."""
+    taken, structure = tree.flatten(true_function(*own(operands)))
+    other, other_structure = tree.flatten(false_function(*own(operands)))
+    if structure != other_structure:
+        raise ShapeError(
+            f"cond: {user_site()}: {_both('results of different structure', structure, other_structure)} "
+            "Return trees of the same structure from both."
+        )
+    pairs = [_alike(structure, i, x, y) for i, (x, y) in enumerate(zip(taken, other))]
+    return tree.unflatten(structure, [TENSORS.where(predicate, x, y) for x, y in pairs])
+
+
+def _alike(structure: tree.Structure, i: int, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """One leaf of both results as tensors of one shape and dtype; a number takes the other one's dtype."""
+    if type(x) in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS:
+        y = tensor_of("cond: the result of false_function", structure, i, y)
+        x = number_like(x, y.dtype, y.device)
+    elif type(y) in PYTHON_SCALARS:
+        x = tensor_of("cond: the result of true_function", structure, i, x)
+        y = number_like(y, x.dtype, x.device)
+    else:
+        x = tensor_of("cond: the result of true_function", structure, i, x)
+        y = tensor_of("cond: the result of false_function", structure, i, y)
+    path = structure._paths()[i]
+    where = f"cond: {user_site()}: " + (f"at `{path}` " if path else "")
+    if x.shape != y.shape:
+        raise ShapeError(
+            f"{where}{_both('results of different shapes', x.shape, y.shape)} Write `pb.broadcast_to(result, shape)` "
+            "in the function with fewer elements, or pad its result."
+        )
+    if x.dtype != y.dtype:
+        raise DtypeError(
+            f"{where}{_both('results of different dtypes', x.dtype.name, y.dtype.name)} Write "
+            f"`.astype(pb.{x.dtype.name})` in false_function."
+        )
+    return x, y
+
+
+def _both(what: str, first: Any, second: Any) -> str:
+    return (
+        f"the functions give {what}: true_function {first}, false_function {second}. The predicate is not known when "
+        "a program is compiled, so both run and one result is selected."
+    )
+
+
+def masked_loop(
+    condition: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    carry: Carry,
+    running: Tensor,
+    step: int,
+    max_steps: int | None,
+) -> None:
+    """Take the steps from `step` to `max_steps`, each of which moves the carry only if the loop is still running.
+
+    `running` is whether the condition held before the first of them.
+    """
+    if max_steps is None:
+        raise TraceError(
+            f"while_loop: {user_site()}: the condition depends on values that are known only when the compiled program "
+            "runs, so the number of steps is not known. Pass the most that it can take: "
+            "`pb.while_loop(condition, body, initial, max_steps=...)`."
+        )
+    note_unrolled("while_loop", max_steps - step)
+    while True:
+        before = carry.tensors
+        after = carry.checked(body(carry.tree()), step)
+        carry.tensors = [_moved(running, x, y) for x, y in zip(after, before)]
+        step += 1
+        if step == max_steps:
+            return
+        holds = decision("while_loop: what the condition returned", condition(carry.tree()))
+        if holds is False:
+            return
+        if holds is not True:
+            running = TENSORS.logical_and(running, holds)
+
+
+def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
+    plain = type(after) is type(before) is Tensor  # duals may differ in their tangents alone
+    if plain and after._data is before._data and after._node is before._node:
+        return before  # the step passed it on
+    return TENSORS.where(running, after, before)
+
+
+def note_unrolled(loop: str, steps: int) -> None:
+    """Warn, once for a line of the user's, that a long loop will be slow to compile."""
+    frame = user_frame(sys._getframe(1))
+    if steps <= LONGEST_SILENT or frame is None:
+        return
+    warnings.warn_explicit(
+        f"{loop}: all {steps} steps become part of the compiled program one by one, so compiling takes time and memory "
+        f"in proportion; the result is right. To compile faster, compile one step and call {loop} outside, or use a "
+        "fused operation such as `pb.ssm_scan`.",
+        RuntimeWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )

@@ -1,0 +1,55 @@
+"""Calls of NumPy's own kernels, for what has no native form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..program import Instruction, Value
+from .kernels import Hole, Host
+from .nodes import Graph
+from .scalar_steps import copied
+from .views import View, name_of
+
+
+def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) -> list[View]:
+    """The results of an instruction, each in new memory."""
+    reads: list[View] = []
+    holes: dict[Value, Hole] = {}
+
+    def hole(value: Value) -> Hole:
+        if value not in holes:
+            view = views[value]
+            if view.root.kind != "memory":
+                view = copied(graph, view)
+            holes[value] = Hole(len(reads))
+            reads.append(view)
+        return holes[value]
+
+    args = _with_holes(instruction.args, hole)
+    writes = [graph.new(value.shape, name_of(value.dtype)) for value in instruction.results]
+    kernel = Host(instruction.op, args, _arrays(reads), _arrays(writes))
+    graph.call(kernel, reads, writes)
+    return writes
+
+
+def _with_holes(args: Any, hole: Any) -> Any:
+    made = []
+    for arg in args:
+        if type(arg) is Value:
+            made.append(hole(arg))
+        elif type(arg) in (tuple, list):
+            made.append(_with_holes(arg, hole))
+        else:
+            made.append(arg)
+    return tuple(made)
+
+
+def _arrays(views: list[View]) -> tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]:
+    return tuple([(view.root.dtype, view.shape, view.strides) for view in views])
+
+
+def host_copy(graph: Graph, view: View) -> View:
+    """A copy of elements that loops cannot move."""
+    out = graph.new(view.shape, view.root.dtype)
+    graph.call(Host("positive", (Hole(0),), _arrays([view]), _arrays([out])), [view], [out])
+    return out

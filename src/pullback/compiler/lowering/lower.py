@@ -1,0 +1,177 @@
+"""Lowering: a program becomes a schedule of kernel calls on planned memory.
+
+Values are resolved to views of roots, and computations to nodes (`nodes.py`); nodes are joined into loops
+(`fusion.py`, `loops.py`), put in order, and given memory (`memory.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..program import Instruction, Program, Value
+from . import host, products, reductions, scalar_steps
+from .fusion import Group, fused
+from .gathering import GATHERING
+from .kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
+from .loops import loop_of
+from .memory import Planned, plan, settle_updates
+from .movement import MOVEMENT
+from .nodes import Graph, memory_of
+from .ordering import ordered
+from .sinking import mark_needed, sink
+from .views import NATIVE, Root, View, itemsize, name_of, number, whole
+from .whole import WHOLE
+
+
+def lower(program: Program) -> Schedule:
+    """The calls that compute a program."""
+    graph = Graph()
+    views: dict[Value, View] = {}
+    inputs, constants = _given(program, views)
+    for instruction in program.instructions:
+        _resolve(graph, views, instruction)
+    outputs, targets = _wanted(graph, program, views)
+    _mark_live(graph)
+    checks = _checks(graph, constants)
+    groups = fused(graph)
+    sink(groups, set(targets.values()))
+    mark_needed(groups)
+    calls = [_planned(group) for group in ordered(groups)]
+    for root, target in settle_updates(calls, targets):
+        calls.append(_copy(root, target))
+    arena = plan(calls)
+    return Schedule(
+        [Call(c.kernel, _located(c.reads), _located(c.writes), c.site) for c in calls],
+        inputs,
+        outputs,
+        constants,
+        arena,
+        checks,
+    )
+
+
+def _given(program: Program, views: dict[Value, View]) -> tuple[list[Buffer], list[tuple[Buffer, Any]]]:
+    """A buffer for each input, and those of the constants, whose inputs' own buffers nothing reads.
+
+    Constants of one element are numbers in the code instead.
+    """
+    inputs: list[Buffer] = []
+    constants: list[tuple[Buffer, Any]] = []
+    updated = {target for target, _ in program.updates}
+    for position, value in enumerate(program.inputs):
+        root = Root("memory", name_of(value.dtype), value.size)
+        root.source = position
+        views[value] = whole(root, value.shape)
+        inputs.append(memory_of(root, "input", position))
+    for value, contents in program.constants.items():
+        if value in updated:
+            continue
+        dtype = name_of(value.dtype)
+        if value.size == 1 and dtype in NATIVE:
+            views[value] = number(contents.reshape(()).item(), dtype, value.shape)
+            continue
+        views[value] = whole(Root("memory", dtype, value.size), value.shape)
+        views[value].root.source = len(inputs) + len(constants)
+        constants.append((memory_of(views[value].root, "constant", len(constants)), contents))
+    return inputs, constants
+
+
+def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -> None:
+    """Give the results of an instruction their views."""
+    op, results = instruction.op, instruction.results
+    graph.site = instruction.site
+    made: Any = None
+    if len(results) == 1 and not results[0].size and name_of(results[0].dtype) in NATIVE:
+        made = number(0, name_of(results[0].dtype), results[0].shape)  # there is nothing to compute
+    elif op in scalar_steps.ELEMENTWISE:
+        made = scalar_steps.lowered(graph, views, instruction)
+    elif op in MOVEMENT:
+        made = MOVEMENT[op](graph, views, instruction)
+    elif op in reductions.REDUCTIONS:
+        made = reductions.lowered(graph, views, instruction)
+    elif op == "matmul":
+        made = products.lowered(graph, views, instruction)
+    elif op in WHOLE:
+        made = WHOLE[op](graph, views, instruction)
+    if made is None and op in GATHERING:
+        made = GATHERING[op](graph, views, instruction)
+    if made is None:
+        made = host.lowered(graph, views, instruction)
+    if type(made) is View:
+        made = (made,)
+    for value, view in zip(results, made):
+        views[value] = view
+
+
+def _wanted(graph: Graph, program: Program, views: dict[Value, View]) -> tuple[list[Buffer], dict[Root, Root]]:
+    """Buffers of the outputs, and which roots hold new values of which inputs."""
+    outputs: list[Buffer] = []
+    targets: dict[Root, Root] = {}
+    graph.site = ""
+    for position, value in enumerate(program.outputs):
+        root = _own(graph, views[value])
+        root.target = position
+        outputs.append(memory_of(root, "output", position))
+    for target, value in program.updates:
+        old, new = views[target].root, views[value]
+        if new.root is old and new.whole:
+            continue
+        root = _own(graph, new)
+        root.update = old.source
+        targets[root] = old
+    return outputs, targets
+
+
+def _own(graph: Graph, view: View) -> Root:
+    """A root that holds a view's elements and that nothing else wants: its own one, or a copy's."""
+    root = view.root
+    if view.whole and root.buffer is None and root.update < 0 and root.target < 0:
+        return root
+    if root.dtype in NATIVE:
+        return scalar_steps.own_copy(graph, view).root
+    return host.host_copy(graph, view).root
+
+
+def _checks(graph: Graph, constants: list[tuple[Buffer, Any]]) -> list[tuple[Any, str]]:
+    """Numbers in which kernels note indices out of bounds: memory that stays, and that the caller sees."""
+    checks: list[tuple[Any, str]] = []
+    for root, site in graph.checks:
+        if any(node.live for node in root.writers):
+            array = np.zeros(1, np.int64)
+            constants.append((memory_of(root, "constant", len(constants)), array))
+            checks.append((array, site))
+    return checks
+
+
+def _mark_live(graph: Graph) -> None:
+    """Find the nodes on which something wanted depends."""
+    wanted: set[Root] = set()
+    for node in reversed(graph.nodes):
+        roots = [node.root] if node.op != "call" else [root for root, _ in node.results]
+        node.live = any([root.target >= 0 or root.update >= 0 or root in wanted for root in roots])
+        if node.live:
+            wanted.update([operand.root for operand in node.operands])
+
+
+def _planned(group: Group) -> Planned:
+    node = group.nodes[0]
+    if not group.loops:
+        return Planned(node.kernel, [(o.root, o.offset) for o in node.operands], node.results, node.site)
+    loop, reads, writes = loop_of(group)
+    return Planned(loop, reads, writes, group.nodes[-1].site)
+
+
+def _copy(root: Root, target: Root) -> Planned:
+    """Copy one root to another."""
+    if root.dtype not in NATIVE:
+        array = ((root.dtype, (root.size,), (1,)),)
+        return Planned(Host("positive", (Hole(0),), array, array), [(root, 0)], [(target, 0)], "")
+    access = Access(root.dtype, (1,))
+    loop = Loop((), (root.size,), (access,), (Step("read", (), root.dtype),), (Write(0, access),))
+    return Planned(loop, [(root, 0)], [(target, 0)], "")
+
+
+def _located(arrays: list[tuple[Root, int]]) -> list[Location]:
+    return [Location(root.buffer, offset * itemsize(root.dtype)) for root, offset in arrays]

@@ -1,0 +1,200 @@
+"""The work of a program before it is cut into loops: one node for each computation that elements or rows need.
+
+A node's domain is the index space that it goes over: `sizes`, without axes of length 1, and as few axes as all its
+arrays allow. Its operands and its place (where its result goes) have a stride for each axis of its group's domain; a
+group begins as one node and grows (see `fusion.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from .kernels import Buffer
+from .views import Root, View, broadcast_strides, c_strides, whole
+
+
+class Operand:
+    """A root that a node reads, from `offset` on, with a stride for each axis of the domain."""
+
+    __slots__ = ("root", "offset", "strides")
+
+    def __init__(self, root: Root, offset: int, strides: list[int]) -> None:
+        self.root = root
+        self.offset = offset
+        self.strides = strides
+
+
+class Node:
+    """One computation: a scalar operation at every index, a reduction, or the call of a kernel of another kind.
+
+    `reduce` is "" or "row", "column", "total" (see `kernels.Step`): the result has the stride 0 along reduced axes.
+    Operands are converted to `compute` first. A call has `op` "call", its kernel in `kernel`, and writes `results`.
+    `after` are nodes that must come before because they write some of the same memory.
+    """
+
+    __slots__ = (
+        "index", "op", "operands", "compute", "dtype", "reduce", "root", "offset", "place", "sizes", "kernel",
+        "results", "after", "group", "site", "live", "depth",
+    )  # fmt: skip
+
+    def __init__(self, index: float, op: str, operands: list[Operand], site: str) -> None:
+        self.index = index
+        self.op = op
+        self.operands = operands
+        self.compute = ""
+        self.dtype = ""
+        self.reduce = ""
+        self.root: Any = None
+        self.offset = 0
+        self.place: list[int] = []
+        self.sizes: list[int] = []
+        self.kernel: Any = None
+        self.results: list[tuple[Root, int]] = []
+        self.after: list[Node] = []
+        self.group: Any = None
+        self.site = site
+        self.live = False
+        self.depth = 1  # of what is computed again only for what is computed again
+
+
+def coalesced(sizes: Sequence[int], vectors: list[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Axes without those of length 1, and with neighbours joined where every vector of strides goes on across both."""
+    out_sizes: list[int] = []
+    out: list[list[int]] = [[] for _ in vectors]
+    for axis in range(len(sizes) - 1, -1, -1):
+        n = sizes[axis]
+        if n == 1:
+            continue
+        if out_sizes:
+            last = out_sizes[-1]
+            for vector, made in zip(vectors, out):
+                if vector[axis] != last * made[-1]:
+                    break
+            else:
+                out_sizes[-1] = last * n
+                continue
+        out_sizes.append(n)
+        for vector, made in zip(vectors, out):
+            made.append(vector[axis])
+    out_sizes.reverse()
+    for made in out:
+        made.reverse()
+    return out_sizes, out
+
+
+class Graph:
+    """The nodes of a program in an order in which they can run."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.copies: dict[Any, Root] = {}  # of views that had to be copied
+        self.checks: list[tuple[Root, str]] = []  # numbers that kernels set where an index is out of bounds
+        self.site = ""
+
+    def map(
+        self,
+        op: str,
+        compute: str,
+        dtype: str,
+        operands: list[View],
+        shape: tuple[int, ...],
+        into: View | None = None,
+        after: Sequence[Node] = (),
+    ) -> View:
+        """Compute `op` at every index of `shape`: into a new root, or into a part of one, `after` other writers."""
+        node = Node(len(self.nodes), op, [], self.site)
+        node.compute = compute
+        node.dtype = dtype
+        size = 1
+        for n in shape:
+            size *= n
+        if into is None:
+            root = Root("memory", dtype, size)
+            made = whole(root, shape)
+            root.node = node
+        else:
+            root, made = into.root, into
+            node.after = list(after)
+            node.offset = into.offset
+        if size == 0:
+            return made  # there is nothing to compute
+        root.writers.append(node)
+        node.root = root
+        if made.dense and all([v.root.kind == "number" or (v.dense and v.shape == shape) for v in operands]):
+            some = size != 1
+            node.sizes = [size] if some else []
+            node.place = [1] if some else []
+            node.operands = [Operand(v.root, v.offset, [int(v.root.kind != "number")] * some) for v in operands]
+        else:
+            vectors: list[Sequence[int]] = [broadcast_strides(view, shape) for view in operands]
+            vectors.append(made.strides)
+            node.sizes, strides = coalesced(shape, vectors)
+            node.place = strides.pop()
+            node.operands = [Operand(view.root, view.offset, s) for view, s in zip(operands, strides)]
+        self.nodes.append(node)
+        return made
+
+    def reduce(self, op: str, dtype: str, view: View, axes: set[int]) -> View:
+        """Reduce over axes (not negative) by "sum", "prod", "max", ...: `view` has the dtype of the result already."""
+        node = Node(len(self.nodes), op, [], self.site)
+        node.compute = node.dtype = dtype
+        shape = view.shape
+        kept = tuple([n for i, n in enumerate(shape) if i not in axes])
+        size = 1
+        for n in kept:
+            size *= n
+        root = Root("memory", dtype, size)
+        root.node = node
+        root.writers.append(node)
+        node.root = root
+        inner = iter(c_strides(kept))
+        place = [0 if i in axes else next(inner) for i in range(len(shape))]
+        node.sizes, strides = coalesced(shape, [view.strides, place])
+        node.operands = [Operand(view.root, view.offset, strides[0])]
+        node.place = strides[1]
+        reduced = [i for i, s in enumerate(node.place) if s == 0]
+        if len(reduced) == len(node.sizes):
+            node.reduce = "total"
+        elif op == "sum" and reduced == list(range(len(reduced))):
+            node.reduce = "column"
+        else:
+            node.reduce = "row"
+        self.nodes.append(node)
+        return whole(root, kept)
+
+    def call(self, kernel: Any, reads: Sequence[View], writes: Sequence[View]) -> Node:
+        """Call a kernel of another kind, which knows its strides itself."""
+        node = Node(len(self.nodes), "call", [Operand(v.root, v.offset, []) for v in reads], self.site)
+        node.kernel = kernel
+        node.results = [(v.root, v.offset) for v in writes]
+        for v in writes:
+            node.after.extend(v.root.writers)
+            v.root.writers.append(node)
+        self.nodes.append(node)
+        return node
+
+    def new_like(self, shape: tuple[int, ...], dtype: str, strides: Sequence[int]) -> View:
+        """A new root with its axes in the order in which something else has them: undoing that order is no copy."""
+        order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+        made = self.new(tuple([shape[axis] for axis in order]), dtype)
+        at = {axis: stride for axis, stride in zip(order, made.strides)}
+        return View(made.root, 0, shape, tuple([at[axis] for axis in range(len(shape))]))
+
+    def check(self) -> View:
+        """A number that a kernel sets where an index is out of bounds."""
+        root = Root("memory", "int64", 1)
+        self.checks.append((root, self.site))
+        return whole(root, ())
+
+    def new(self, shape: tuple[int, ...], dtype: str) -> View:
+        """A new root that is still to be written."""
+        size = 1
+        for n in shape:
+            size *= n
+        return whole(Root("memory", dtype, size), shape)
+
+
+def memory_of(root: Root, kind: str, index: int) -> Buffer:
+    """Give a root memory of its own."""
+    root.buffer = Buffer(kind, index, root.nbytes)
+    return root.buffer

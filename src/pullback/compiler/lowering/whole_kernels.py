@@ -1,0 +1,219 @@
+"""Descriptions of the kernels that compute a whole operation at once: scans, gathering, attention, random numbers.
+
+Like those in `kernels.py` they are complete and hashable, with strides in elements. Arrays are those that are read,
+then those that are written, in the order in which a description names them; those that are None are left out. What is
+written overlaps nothing that is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Strides = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """out[t] = a[t] * out[t-1] + x[t] along `axis` (not negative), from its end if `reverse`.
+
+    `a` and `h0` are broadcast to `shape` by strides of 0; the stride of `h0` along the axis is not used. Without `h0`
+    out[0] is x[0]: this is the kernel `recurrence` as well. Arrays: x, a, h0, out.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    axis: int
+    reverse: bool
+    x: Strides
+    a: Strides
+    h0: Strides | None
+    out: Strides
+
+
+@dataclass(frozen=True)
+class ScanGradient:
+    """Gradients of x, a and h0 of a `Scan` from that of its result, `g`; those whose strides are None are not made.
+
+    All have the shape of x, and are to be summed over the axes that were broadcast, with two exceptions: that of `h0`
+    has no axis of time (its stride there is not used), and that of `a` has none either if `sums_a`: then it is summed
+    over time here. `out` is the scan's result, needed for the gradient of `a` alone.
+    Arrays: g, a, h0, out, grad_x, grad_a, grad_h0.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    axis: int
+    reverse: bool
+    g: Strides
+    a: Strides
+    h0: Strides | None
+    out: Strides | None
+    grad_x: Strides | None
+    grad_a: Strides | None
+    grad_h0: Strides | None
+    sums_a: bool = False
+
+
+@dataclass(frozen=True)
+class Running:
+    """Running sums or products (`op` is "sum" or "prod") of x along `axis`, from its end if `reverse`.
+
+    With `exclusive` an element's own value is left out, and the first result is 0 or 1. Arrays: x, out.
+    """
+
+    op: str
+    dtype: str
+    shape: tuple[int, ...]
+    axis: int
+    reverse: bool
+    exclusive: bool
+    x: Strides
+    out: Strides
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The positions of the largest or smallest elements (`op` is "argmax" or "argmin") of rows of `length` elements.
+
+    The first of several; that of the first NaN if there is one. `x` has strides for `shape` (the rows), then for the
+    row's own axis; `out` has those of `shape` alone and is int64. Arrays: x, out.
+    """
+
+    op: str
+    dtype: str
+    shape: tuple[int, ...]
+    length: int
+    x: Strides
+    out: Strides
+
+
+@dataclass(frozen=True)
+class Gather:
+    """out[o, p, n] = x[o, i(p), j(p), ..., n]: rows named by integers, one array of them for each axis in `sizes`.
+
+    Axes are `outer` (o), then those that are indexed (`sizes`), then `inner` (n); `places` (p) is the shape to which
+    the arrays of indices are broadcast. Strides of x are for outer + sizes + inner, those of out for outer + places +
+    inner, those of each index for places. This is `take` (one axis in `sizes`) and x[i, j, ...]. Negative indices count
+    from the end. Where one is out of bounds, another row is read, and `status`, one int64 that is otherwise left as it
+    is, becomes 1 + the index's number in `places`. Arrays: x, the indices, out, status.
+    """
+
+    dtype: str
+    outer: tuple[int, ...]
+    sizes: tuple[int, ...]
+    places: tuple[int, ...]
+    inner: tuple[int, ...]
+    x: Strides
+    indices: tuple[tuple[str, Strides], ...]  # (dtype, strides)
+    out: Strides
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Zeros, with value[o, p, n] added at out[o, i(p), j(p), ..., n], in the order of the places: see `Gather`.
+
+    What an index out of bounds names is added elsewhere. Arrays: value, the indices, out, status.
+    """
+
+    dtype: str
+    outer: tuple[int, ...]
+    sizes: tuple[int, ...]
+    places: tuple[int, ...]
+    inner: tuple[int, ...]
+    value: Strides
+    indices: tuple[tuple[str, Strides], ...]
+    out: Strides
+
+
+@dataclass(frozen=True)
+class GatherAlong:
+    """out[o, p] = x[o, index[o, p]] with o over `rows` and p below `count`: `take_along_axis`.
+
+    Strides are for rows, then for the axis along which is gathered (`size` long in x). Indices as for `Gather`; status
+    is 1 + the number of the element of out. Arrays: x, index, out, status.
+    """
+
+    dtype: str
+    rows: tuple[int, ...]
+    size: int
+    count: int
+    x: Strides
+    index_dtype: str
+    index: Strides
+    out: Strides
+
+
+@dataclass(frozen=True)
+class ScatterAlong:
+    """Zeros, with value[o, p] added at out[o, index[o, p]]: `take_along_axis_transposed`; see `GatherAlong`.
+
+    Arrays: value, index, out, status.
+    """
+
+    dtype: str
+    rows: tuple[int, ...]
+    size: int
+    count: int
+    value: Strides
+    index_dtype: str
+    index: Strides
+    out: Strides
+
+
+@dataclass(frozen=True)
+class Attention:
+    """out = softmax(scale * q k^T + mask) v for every head, and the logarithm of each row's denominator.
+
+    Axes are `batch` and heads (`heads` of k and v, `group` times as many of q), then rows and columns: q is
+    (..., length, width), k (..., keys, width), v (..., keys, value_width), out (..., length, value_width) and
+    lse (..., length). `mask` is (dtype, strides) over batch, all heads, length and keys: bool (what may be seen) or of
+    the same dtype as q (what is added). Where `is_causal`, row i sees columns up to i.
+    Arrays: q, k, v, mask, out, lse.
+    """
+
+    dtype: str
+    batch: tuple[int, ...]
+    heads: int
+    group: int
+    length: int
+    keys: int
+    width: int
+    value_width: int
+    q: Strides
+    k: Strides
+    v: Strides
+    mask: tuple[str, Strides] | None
+    is_causal: bool
+    scale: float
+    out: Strides
+    lse: Strides
+
+
+@dataclass(frozen=True)
+class AttentionGradient:
+    """Gradients of q, k and v of `forward` from that of its result, `g`; those whose strides are None are not made.
+
+    Arrays: g, q, k, v, mask, out, lse, dq, dk, dv, where out and lse are the results of `forward`.
+    """
+
+    forward: Attention
+    g: Strides
+    dq: Strides | None
+    dk: Strides | None
+    dv: Strides | None
+
+
+@dataclass(frozen=True)
+class Philox:
+    """`count` numbers made from the stream of a key, contiguous: one 32-bit word for each, or two.
+
+    `made` is "uint32" (the words themselves), "bool" (whether a word is at least `threshold`: what dropout keeps),
+    "float32" (the upper 24 bits of a word as a number in [0, 1)) or "float64" (two words as one, see
+    `unit_of_two_words`). `key` and `offset` (of the first word) are
+    64-bit numbers in arrays of one element. Arrays: key, offset, out.
+    """
+
+    made: str
+    count: int
+    threshold: int = 0
+    domain: int = 0

@@ -1,0 +1,123 @@
+"""Parts of arrays: put together instead of added up, and chosen before they are computed.
+
+The gradient of an array that is read in stretches is a sum of arrays that are zero but for one stretch (`place`).
+Where stretches lie side by side along an axis the sum is taken to be what it is: the stretches, one after the other.
+(A zero may lose its sign by that.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..program import Instruction, Program, Value
+from .operations import ELEMENTWISE
+from .rewriting import Table, Walk, rewritten
+
+
+def with_joined_parts(program: Program) -> Program:
+    """`program` with sums of stretches as one array, and without the computation of elements that are not chosen."""
+    return rewritten(program, RULES)
+
+
+_DEEPEST = 30  # steps that a choice moves forward at once: Python's stack is short
+
+
+def stretch_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """The axis, the start and the stop of an index that names whole axes but for a stretch of one; else None.
+
+    An index that names everything is a stretch of the first axis.
+    """
+    parts = list(index) if type(index) is tuple else [index]
+    if parts.count(Ellipsis) == 1:  # before values are met: they have no equality of their own
+        place = parts.index(Ellipsis)
+        parts[place : place + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    found = None
+    for axis, part in enumerate(parts):
+        if type(part) is not slice or axis >= len(shape):
+            return None
+        start, stop, step = part.indices(shape[axis])
+        if step != 1:
+            return None
+        if (start, stop) != (0, shape[axis]):
+            if found is not None:
+                return None
+            found = (axis, start, max(start, stop))
+    return found or ((0, 0, shape[0]) if shape else None)
+
+
+def place(walk: Walk, instruction: Instruction) -> Any:
+    """Everything at once."""
+    value, shape = instruction.args[0], instruction.result.shape
+    return value if value.shape == shape and stretch_of(instruction.args[2], shape) == (0, 0, *shape[:1]) else None
+
+
+def add(walk: Walk, instruction: Instruction) -> Any:
+    """Two stretches side by side, each in zeros, as one."""
+    first, second = (walk.definition(arg, "place") for arg in instruction.args)
+    shape = instruction.result.shape
+    if first is None or second is None or first.result.shape != shape or second.result.shape != shape:
+        return None
+    one, other = stretch_of(first.args[2], shape), stretch_of(second.args[2], shape)
+    if one is None or other is None or one[0] != other[0] or first.result.dtype != second.result.dtype:
+        return None
+    axis = one[0]
+    if one[1] > other[1]:
+        first, second, one, other = second, first, other, one
+    values = (first.args[0], second.args[0])
+    if one[2] != other[1] or any(
+        _length(value, shape, axis) != stop - start for value, (_, start, stop) in zip(values, (one, other))
+    ):
+        return None
+    together = tuple([other[2] - one[1] if i == axis else n for i, n in enumerate(shape)])
+    value = walk.make("concat", (values, axis - len(shape)), together, instruction.result.dtype)
+    index = tuple([slice(one[1], other[2]) if i == axis else slice(None) for i in range(len(shape))])
+    return walk.make("place", (value, shape, index), shape, instruction.result.dtype)
+
+
+def _length(value: Value, shape: tuple[int, ...], axis: int) -> int | None:
+    """How long `value` is along `axis`, if it fills the others."""
+    fills = value.ndim == len(shape) and all(n == m for i, (n, m) in enumerate(zip(value.shape, shape)) if i != axis)
+    return value.shape[axis] if fills else None
+
+
+def concat(walk: Walk, instruction: Instruction) -> Any:
+    """Parts that were put together before, all at once."""
+    parts, axis = instruction.args
+    flat: list[Value] = []
+    for part in parts:
+        inner = walk.definition(part, "concat")
+        same = inner is not None and inner.args[1] == axis and part.dtype == instruction.result.dtype
+        flat += inner.args[0] if inner is not None and same else (part,)
+    if len(flat) == len(parts):
+        return None
+    return walk.make("concat", (tuple(flat), axis), instruction.result.shape, instruction.result.dtype)
+
+
+def take_along_axis(walk: Walk, instruction: Instruction) -> Any:
+    """Choose among what elements are computed from, and compute only those: log-probabilities of labels, say."""
+    (x, indices, axis), result = instruction.args, instruction.result
+    made = walk.definitions.get(x)
+    if made is None or made.op not in ELEMENTWISE or result.size * 4 > x.size or result.shape != indices.shape:
+        return None
+    if walk.depth > _DEEPEST:
+        return None
+    whole = [arg for arg in made.args if type(arg) is Value and arg.shape == x.shape]
+    constant_along_axis = all(
+        arg.ndim == 0 or (arg.ndim == x.ndim and arg.shape[axis] == 1)
+        for arg in made.args
+        if type(arg) is Value and arg.shape != x.shape
+    )
+    if len(whole) != 1 or not constant_along_axis:
+        return None
+    source = whole[0]
+    chosen = walk.make("take_along_axis", (source, indices, axis), result.shape, source.dtype)
+    args = tuple([chosen if arg is source else arg for arg in made.args])
+    return walk.make(made.op, args, result.shape, result.dtype)
+
+
+RULES: Table = {
+    "add": [add],
+    "place": [place],
+    "concat": [concat],
+    "take_along_axis": [take_along_axis],
+}

@@ -1,0 +1,1 @@
+"""Running a function on symbols, to write down as a program what it computes."""

@@ -1,0 +1,149 @@
+"""Writing down kernel calls as instructions."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...autodiff.operation import OPERATIONS
+from ...backends import NUMPY
+from ...errors import TraceError
+from ..program import Instruction, Value
+from .shapes import form_of
+from .sites import user_site
+from .symbol import Symbol
+
+_PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))
+
+
+_INDEXED = frozenset(("getitem", "setitem", "place", "index_add", "overwritten"))
+
+
+class Recorder:
+    """The instructions so far. `lift_array` says which value stands for a NumPy array met among the arguments."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.closed = False
+        self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
+        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity: the arrays met, kept alive
+
+    def record(self, op: str, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
+        """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
+        if named:
+            args = positional(op, args, named)
+        if self.closed:
+            raise TraceError(
+                f"{user_site()}: this array was made while a function was traced by pb.compile, and has no values "
+                "outside of it. Return it from the function instead of keeping it in a list or an attribute."
+            )
+        if op in _INDEXED:
+            args = (*args[:-1], _without_masks(args[-1]))
+        values = tuple([self._argument(arg) for arg in args])
+        for indices, size in indexed(op, values):
+            self.bounds[indices, -size, size] = None
+        site = user_site()
+        form = form_of(op, values)
+        results: list[Value] = []
+        made = self._symbols(form, site, results)
+        self.instructions.append(Instruction(op, values, tuple(results), site))
+        return made
+
+    def _symbols(self, form: Any, site: str, results: list[Value]) -> Any:
+        if form is None:
+            return None
+        if type(form) is list:
+            return tuple([self._symbols(part, site, results) for part in form])
+        value = Value(form[0], form[1], site)
+        results.append(value)
+        return Symbol(value, self)
+
+    def _argument(self, arg: Any) -> Any:
+        kind = type(arg)
+        if kind is Symbol:
+            if arg.recorder is not self:
+                raise TraceError(
+                    f"{user_site()}: an array of another trace is used here. It was made at {arg.value.site} while "
+                    "pb.compile traced a function, and should be returned from there."
+                )
+            return arg.value
+        if kind in _PLAIN:
+            return arg
+        if kind is tuple or kind is list:
+            return tuple([self._argument(part) for part in arg])
+        if kind is np.ndarray:
+            return self.lift_array(arg)
+        if isinstance(arg, np.generic):
+            return self.lift_array(np.asarray(arg))
+        return arg
+
+    def lift_array(self, array: Any) -> Value:
+        """The value that stands for a NumPy array from outside."""
+        found = self.arrays.get(id(array))
+        if found is None:
+            value = Value(array.shape, array.dtype, user_site())
+            found = self.arrays[id(array)] = (value, array)
+        return found[0]
+
+
+def indexed(op: str, args: tuple[Any, ...]) -> list[tuple[Value, int]]:
+    """The integer arrays by which a kernel reads or writes parts of an array, with the lengths of their axes."""
+    if op in ("take", "take_along_axis"):
+        return [(args[1], args[0].shape[args[2]])]
+    if op in ("take_transposed", "take_along_axis_transposed"):
+        return [(args[1], args[2])]
+    if op == "put_along_axis":
+        return [(args[2], args[0].shape[args[3]])]
+    if op not in _INDEXED:
+        return []
+    shape = args[1] if op == "place" else args[0].shape
+    parts = args[-1] if type(args[-1]) is tuple else (args[-1],)
+    named = sum(part is not None and part is not Ellipsis for part in parts)
+    found, axis = [], 0
+    for part in parts:
+        if part is Ellipsis:
+            axis += len(shape) - named
+        elif part is not None:
+            if type(part) is Value and axis < len(shape):
+                found.append((part, shape[axis]))
+            axis += 1
+    return found
+
+
+def _without_masks(index: Any) -> Any:
+    """An index with the positions of what a boolean NumPy array selects in place of that array."""
+    if isinstance(index, np.ndarray) and index.dtype == bool:
+        index = (index,)
+    if not isinstance(index, tuple) or not any(isinstance(p, np.ndarray) and p.dtype == bool for p in index):
+        return index
+    parts: list[Any] = []
+    for part in index:
+        parts += np.nonzero(part) if isinstance(part, np.ndarray) and part.dtype == bool else [part]
+    return tuple(parts)
+
+
+def positional(op: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments given by name, in the kernel's order."""
+    names, defaults = _signature(op)
+    filled = list(args)
+    for name in names[len(args) :]:
+        if name in named:
+            filled.append(named[name])
+        elif name in defaults:
+            filled.append(defaults[name])
+        else:
+            break
+    return tuple(filled)
+
+
+@cache
+def _signature(op: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    operation = OPERATIONS.get(op)
+    if operation is not None:
+        inputs = ("xs",) if operation.variadic else operation.inputs
+        return inputs + operation.static, {**dict.fromkeys(operation.inputs), **operation.defaults}
+    parameters = inspect.signature(getattr(NUMPY.xp, op)).parameters.values()
+    return tuple(p.name for p in parameters), {p.name: p.default for p in parameters if p.default is not p.empty}

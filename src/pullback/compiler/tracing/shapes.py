@@ -1,0 +1,124 @@
+"""Shapes and dtypes of what kernels make: by rule for the frequent ones, else by running NumPy's kernel on an example.
+
+An example has the shapes and dtypes of the arguments and takes no memory: one element, repeated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autodiff.operation import OPERATIONS
+from ...backends import NUMPY
+from ...errors import TraceError
+from ..program import Value, values_in
+
+#: What is known of a result: (shape, dtype), or None for a result that is absent; a list for several results.
+Form = Any
+
+_found: dict[Any, Form] = {}
+_LIMIT = 20_000  # forms remembered
+_REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin"))
+_MATRICES = frozenset((
+    "cholesky", "cholesky_solve", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "pinv", "qr", "slogdet",
+    "solve", "solve_triangular", "svd", "svdvals", "matrix_power",
+))  # fmt: skip
+_DEPENDING_ON_VALUES = {
+    "nonzero": "pb.where(condition, x, y), or multiply by the mask",
+    "unique": "a fixed number of classes, and `pb.equal` against each",
+}
+_FLAT = frozenset(("clip", "multiply_add"))
+
+
+def form_of(op: str, args: tuple[Any, ...]) -> Form:
+    """The shape and dtype of what kernel `op` makes of `args`."""
+    key = (op, _key(args))
+    try:
+        return _found[key]
+    except KeyError:
+        form = _found_anew(op, args)
+    if len(_found) > _LIMIT:
+        _found.clear()
+    _found[key] = form
+    return form
+
+
+def _key(arg: Any) -> Any:
+    kind = type(arg)
+    if kind is Value:
+        return (arg.shape, arg.dtype)
+    if kind is tuple:
+        return tuple([_key(part) for part in arg])
+    if kind is slice:
+        return ("slice", arg.start, arg.stop, arg.step)
+    return (kind, arg)  # 1, 1.0 and True are different operands
+
+
+def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
+    if op in _DEPENDING_ON_VALUES:
+        raise TraceError(f"`{op}` has a result whose shape depends on values. Write {_DEPENDING_ON_VALUES[op]}.")
+    if op in ("getitem", "setitem", "place", "index_add") and any(v.dtype == bool for v in values_in((args[-1],))):
+        raise TraceError(
+            f"`{op}` with a boolean mask has a result whose shape depends on values. Write `pb.where(mask, x, other)`."
+        )
+    operation = OPERATIONS.get(op)
+    if operation is not None and operation.elementwise and not operation.static:
+        return np.broadcast_shapes(*(v.shape for v in values_in(args))), _example_dtype(op, args)
+    if op in _REDUCTIONS:
+        x, axis, keepdims = (*args, None, False)[:3] if len(args) < 3 else args[:3]
+        return _reduced(x.shape, axis, keepdims), _example_dtype(op, (Value((1,), x.dtype), None, False))
+    if op == "matmul":
+        return _product_shape(args[0].shape, args[1].shape), _example_dtype(
+            op, (Value((1, 1), args[0].dtype), Value((1, 1), args[1].dtype))
+        )
+    return _by_example(op, args)
+
+
+def _reduced(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:
+    axes = range(len(shape)) if axis is None else [a % len(shape) for a in (axis if type(axis) is tuple else (axis,))]
+    if keepdims:
+        return tuple([1 if i in axes else n for i, n in enumerate(shape)])
+    return tuple([n for i, n in enumerate(shape) if i not in axes])
+
+
+def _product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    if not x or not y or x[-1] != y[-2 if len(y) > 1 else 0]:
+        _example_call("matmul", (Value(x, "float32"), Value(y, "float32")))  # raises what NumPy's kernel says
+    batch = np.broadcast_shapes(x[:-2], y[:-2])
+    return batch + (x[-2:-1] if len(x) > 1 else ()) + (y[-1:] if len(y) > 1 else ())
+
+
+def _example_dtype(op: str, args: tuple[Any, ...]) -> Any:
+    """The dtype of a result that does not depend on shapes: from an example of one element each."""
+    small = tuple([Value((1,) * min(a.ndim, 2), a.dtype) if type(a) is Value else a for a in args])
+    return np.asarray(_example_call(op, small)).dtype
+
+
+def _by_example(op: str, args: tuple[Any, ...]) -> Form:
+    return _form(_example_call(op, args))
+
+
+def _form(result: Any) -> Form:
+    if result is None:
+        return None
+    if isinstance(result, (tuple, list)):
+        return [_form(part) for part in result]
+    array = np.asarray(result)
+    return array.shape, array.dtype
+
+
+def _example_call(op: str, args: tuple[Any, ...]) -> Any:
+    with np.errstate(all="ignore"):
+        return getattr(NUMPY.xp, op)(*[_example(arg, op in _MATRICES) for arg in args])
+
+
+def _example(arg: Any, matrix: bool) -> Any:
+    if type(arg) is Value:
+        if matrix and arg.ndim > 1:
+            return np.broadcast_to(np.eye(*arg.shape[-2:], dtype=arg.dtype), arg.shape)
+        number = 0 if arg.dtype.kind in "iu" else 1  # an index must be in range
+        return np.broadcast_to(np.asarray(number).astype(arg.dtype), arg.shape)
+    if type(arg) is tuple:
+        return tuple([_example(part, matrix) for part in arg])
+    return arg

@@ -9,7 +9,9 @@ from ..nn.module import Module
 from ..optim.averaging import ExponentialMovingAverage
 from ..optim.optimizer import Optimizer
 from ..optim.scaling import LossScaler
+from ..optim.schedules import Plateau
 from .callbacks import Callback
+from .early_stopping import EarlyStopping
 
 
 def check_parts(model: Any, loss: Any, optimizer: Any, scaler: Any, average: Any, callbacks: Any) -> None:
@@ -35,6 +37,15 @@ def check_count(caller: str, name: str, value: Any, least: int = 0) -> None:
     """Refuse what is no number of epochs or steps."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
         raise ConfigurationError(f"{caller}: {name} must be an integer of at least {least}, got {value!r:.60}.")
+
+
+def check_watched(scheduler: Any, callbacks: list[Callback], best: Any) -> None:
+    """Refuse what follows validations where there are none."""
+    if scheduler is not None and isinstance(scheduler.schedule, Plateau):
+        raise ConfigurationError("fit: a Plateau schedule follows the validations: pass validation=...")
+    watching = [callback.best for callback in callbacks if isinstance(callback, EarlyStopping)]
+    for watched in watching if best is None else [*watching, best]:
+        raise ConfigurationError(f"fit: {watched.name!r} is a value of the validations: pass validation=...")
 
 
 def check_batches(caller: str, data: Any) -> None:

@@ -12,7 +12,8 @@ from ..data.batches import Batches
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..modes import no_grad
 from .locating import located
-from .updating import Updater, total_of
+from .updating import Updater
+from .weighing import total_of
 
 
 def evaluated(

@@ -15,10 +15,10 @@ from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
 from . import metrics as metric_functions
-from .arguments import check_batches, check_count, check_parts
+from .arguments import check_batches, check_count, check_parts, check_watched
 from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
-from .early_stopping import Best, EarlyStopping
+from .early_stopping import Best
 from .evaluation import evaluated
 from .feeding import Feed
 from .figures import count, number
@@ -38,6 +38,8 @@ class Trainer:
     sizes. `schedule` is one of `pb.optim.schedules`, `autocast` a dtype such as "bfloat16", `scaler` a
     `pb.optim.LossScaler`, `average` a decay or a `pb.optim.ExponentialMovingAverage`, with which evaluations are then
     made. `seed` is that of the run's own random numbers (dropout); the order of the data is the data's.
+
+    Steps are compiled (see `pb.compile`) where that can be done; `compile=False` never does, `compile=True` insists.
 
     With a `folder`, checkpoints are written to it every `checkpoint_every` steps (otherwise after every epoch) and at
     the end; the newest `keep` stay. With `best`, the name of a value of the validations such as "validation_loss", the
@@ -75,6 +77,7 @@ class Trainer:
         best: str | None = None,
         goal: str = "lowest",
         seed: int = 0,
+        compile: bool | None = None,
     ) -> None:
         check_parts(model, loss, optimizer, scaler, average, callbacks)
         if folder is None and (checkpoint_every is not None or best is not None):
@@ -105,7 +108,7 @@ class Trainer:
         self.total_epochs: int | None = None
         self.steps_per_epoch: int | None = None
         self.history = History()
-        self._updater = Updater(model, loss, optimizer, clip_norm, accumulate, scaler, autocast, average)
+        self._updater = Updater(model, loss, optimizer, clip_norm, accumulate, scaler, autocast, average, compile)
         self._checkpoints = None if folder is None else CheckpointFolder(folder, keep)
         self._best = None if best is None else Best(best, goal)
         self._watched = best or "validation_loss"  # by a schedule that depends on how training goes
@@ -156,7 +159,7 @@ class Trainer:
             if validation is None:
                 raise ConfigurationError(f"fit: validate_every={validate_every!r} needs validation data.")
         if validation is None:
-            self._refuse_to_wait_for_validations()
+            check_watched(self._scheduler, self.callbacks, self._best)
         self._validation, self._validate_every = validation, validate_every
         self._feed = Feed(data)
         self._plan(epochs, steps)
@@ -203,13 +206,6 @@ class Trainer:
                 whole = epochs * self.steps_per_epoch
                 self.total_steps = whole if steps is None else min(steps, whole)
 
-    def _refuse_to_wait_for_validations(self) -> None:
-        if self._scheduler is not None and isinstance(self._scheduler.schedule, Plateau):
-            raise ConfigurationError("fit: a Plateau schedule follows the validations: pass validation=...")
-        watching = [callback.best for callback in self.callbacks if isinstance(callback, EarlyStopping)]
-        for best in watching if self._best is None else [*watching, self._best]:
-            raise ConfigurationError(f"fit: {best.name!r} is a value of the validations: pass validation=...")
-
     def _find_start(self, resume: bool, overwrite: bool) -> None:
         """Go to the beginning of a new run, or to where the one to go on with was: on the disk, or in memory."""
         state = None
@@ -249,6 +245,7 @@ class Trainer:
         if not self.model.training:
             self.model.train()
         self._updater.begin()
+        self._updater.choose()
         self._totals.reset_step()
         with interruptible(self.request_stop), random.using(self._generator):
             try:

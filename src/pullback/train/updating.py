@@ -12,9 +12,11 @@ from .. import tree
 from ..autodiff.gradients import Gradients, backward
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..functions.creation import asarray
-from ..modes import no_grad
+from ..modes import no_grad, tracing
 from ..optim.accumulation import Accumulation
 from ..tensor.core import Tensor
+from .compiling import CompiledStep, why_not
+from .weighing import total_of, weight_of
 
 _SMALLEST_SCALE = 2.0**-24  # gradients that overflow even so are infinite for another reason
 
@@ -35,6 +37,7 @@ class Updater:
         scaler: Any,
         autocast: Any,
         average: Any,
+        compile: bool | None = False,
     ) -> None:
         if clip_norm is not None and not (isinstance(clip_norm, (int, float)) and clip_norm > 0):
             raise ConfigurationError(f"Trainer: clip_norm must be positive, got {clip_norm!r}.")
@@ -53,6 +56,10 @@ class Updater:
             self._accumulation = Accumulation(scaler)
         self._gradients: Gradients | None = None
         self._buffers: list[tuple[Tensor, Tensor]] = []  # with their values before the update
+        self._norm: float | None = None  # of an update that is made already
+        self._compile = compile
+        self._compiled: Any = None
+        self.why_not_compiled: str | None = None
 
     def begin(self) -> None:
         """Get ready for a run: know where the model is, and which buffers it has."""
@@ -60,9 +67,19 @@ class Updater:
         self._mutable = list(self.model.buffers())
         self.forget()
 
+    def choose(self) -> None:
+        """Decide whether the steps of a run are compiled."""
+        self._compiled, self.why_not_compiled = None, "compile is false"
+        if self._compile is not False:
+            self.why_not_compiled = why_not(self.accumulate, self.scaler, self.device)
+            if self.why_not_compiled is None:
+                self._compiled = CompiledStep(self, is_required=bool(self._compile))
+            elif self._compile:
+                raise ConfigurationError(f"Trainer: compile=True, but {self.why_not_compiled}.")
+
     def forget(self) -> None:
         """Drop what was added, after an error."""
-        self._gradients = None
+        self._gradients = self._norm = None
         if self._accumulation is not None:
             self._accumulation.reset()
         if self.scaler is not None:
@@ -86,41 +103,74 @@ class Updater:
         """Inside, the model has the average of its parameters, if one is kept."""
         return nullcontext() if self.average is None else self.average.applied()
 
-    def computed(self, batch: tuple[Any, ...]) -> tuple[Any, Any, float, bool]:
-        """The model's output, the loss and the weight of a prepared batch; whether the loss is a sum, not a mean."""
+    def computed(self, batch: tuple[Any, ...]) -> tuple[Any, Any, Any, bool]:
+        """The model's output, the loss and the weight of a prepared batch; whether the loss is a sum, not a mean.
+
+        The weight is a number, or while the step is traced the tensor that the loss gave.
+        """
         *inputs, target = batch
         with self._precision():
             output = self.model(*inputs)
             loss = self.loss(output, target)
         if isinstance(loss, tuple):
-            return output, loss[0], float(loss[1]), True
-        return output, loss, float(target.shape[0]) if target.ndim else 1.0, False
+            is_known = tracing() is None or not isinstance(loss[1], Tensor)
+            return output, loss[0], float(loss[1]) if is_known else loss[1], True
+        return output, loss, weight_of(target), False
 
     def add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
-        """Go through a prepared batch forward and backward; its output, detached, and its losses' sum and weight."""
-        if not self._buffers and self._mutable:
-            self._buffers = [(buffer, buffer.detach()) for buffer in self._mutable]
+        """Go through a prepared batch forward and backward; its output, detached, and its losses' sum and weight.
+
+        A compiled step makes the update at once; `apply` then has nothing left to do about the parameters.
+        """
         with np.errstate(all="ignore"):  # what becomes of an overflow is looked at below
-            output, loss, weight, is_sum = self.computed(batch)
-            if self._accumulation is not None:
-                self._accumulation.backward(loss if is_sum else loss * weight, weight)
-            else:
-                if is_sum and not weight > 0:
-                    raise ConfigurationError(f"Trainer: the loss gave a weight of {weight}; it must be positive.")
-                mean = loss / weight if is_sum else loss
-                self._gradients = backward(mean if self.scaler is None else self.scaler.scale(mean))
+            done = None if self._compiled is None else self._compiled.run(batch)
+            if done is None:
+                result = self._add(batch)
+                if self._compiled is not None:  # so it can be done, but not compiled
+                    failed, self._compiled = self._compiled, None
+                    self.why_not_compiled = failed.failure
+                    failed.tell()
+                return result
+        self._buffers = []
+        output, loss, self._norm, weight, is_sum = done
+        return output, total_of(loss, weight, is_sum), weight
+
+    def _add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
+        self.keep_buffers()
+        output, loss, weight, is_sum = self.computed(batch)
+        if self._accumulation is not None:
+            self._accumulation.backward(loss if is_sum else loss * weight, weight)
+        else:
+            self.check_weight(weight, is_sum)
+            mean = loss / weight if is_sum else loss
+            self._gradients = backward(mean if self.scaler is None else self.scaler.scale(mean))
         detached = output.detach() if isinstance(output, Tensor) else tree.map(_detached, output)
         return detached, total_of(loss, weight, is_sum), weight
+
+    def keep_buffers(self) -> None:
+        """Remember the model's buffers, which `forget` then puts back."""
+        if not self._buffers and self._mutable:
+            self._buffers = [(buffer, buffer.detach()) for buffer in self._mutable]
+
+    def check_weight(self, weight: float, is_sum: bool) -> None:
+        """Refuse to divide a sum by this weight."""
+        if is_sum and not weight > 0:
+            raise ConfigurationError(f"Trainer: the loss gave a weight of {weight}; it must be positive.")
 
     def apply(self) -> float:
         """Update the parameters with what was added; the norm of the gradient before it was clipped."""
         with np.errstate(all="ignore"):
-            norm = self._apply(self._gradients if self._accumulation is None else self._accumulation.gradients())
-        self._gradients = None
+            norm = self._norm
+            if norm is None:
+                norm = self.update(self._gradients if self._accumulation is None else self._accumulation.gradients())
+            if self.average is not None:
+                self.average.update()
+        self._gradients = self._norm = None
         self._buffers = []
         return norm
 
-    def _apply(self, gradients: Any) -> float:
+    def update(self, gradients: Any) -> float:
+        """Update the parameters with these gradients; their norm before they were clipped."""
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer, gradients)
         norm = norm_of(gradients)
@@ -135,21 +185,11 @@ class Updater:
             self.scaler.update()
             if not taken and self.scaler.get_scale() < _SMALLEST_SCALE:
                 raise NumericalInstabilityError("the gradient is not finite, however small the scale of the loss")
-        if self.average is not None:
-            self.average.update()
         return norm
 
 
 def _detached(part: Any) -> Any:
     return part.detach() if isinstance(part, Tensor) else part
-
-
-def total_of(loss: Tensor, weight: float, is_sum: bool) -> float:
-    """The sum of a batch's losses as a number, which must be finite."""
-    value = float(loss.item())
-    if not math.isfinite(value):
-        raise NumericalInstabilityError(f"the loss is {value}")
-    return value if is_sum else value * weight
 
 
 def norm_of(gradients: Gradients) -> float:

@@ -235,6 +235,7 @@ def test_what_follows_from_a_kept_array_is_computed_again() -> None:
     schedule = checked(b.program([b.multiply(g, slope)]), b.given())
     assert kinds(schedule) == "PLPL"
     assert [len(call.kernel.writes) for call in schedule.calls[1::2]] == [1, 1]
+    assert [step.op for step in schedule.calls[1].kernel.steps] == ["read", "tanh"]
 
 
 def test_what_follows_from_a_kept_array_in_another_order_is_kept_too() -> None:
@@ -243,3 +244,31 @@ def test_what_follows_from_a_kept_array_in_another_order_is_kept_too() -> None:
     hidden = b.tanh(b.matmul(x, w))
     turned = b.multiply(b.matrix_transpose(hidden), 2.0)
     checked(b.program([b.add(b.matmul(hidden, w), turned)]), b.given())
+
+
+def test_what_all_readers_compute_themselves_has_no_loop() -> None:
+    b = Building()
+    x = b.input(_normal(6, 6))
+    doubled = b.multiply(b.matmul(x, x), 2.0)
+    parts = [b.getitem(doubled, (slice(1, None),)), b.getitem(doubled, (slice(None, -1),))]
+    schedule = checked(b.program([b.exp(parts[0]), b.sin(parts[1])]), b.given())
+    assert kinds(schedule) == "PLL"
+
+
+def test_what_follows_from_two_arrays_is_kept() -> None:
+    b = Building()
+    x, w = b.input(_normal(8, 8)), b.input(_normal(8, 8))
+    first, second = b.matmul(x, w), b.matmul(w, x)
+    product = b.multiply(first, second)
+    late = b.matmul(b.matmul(b.tanh(product), first), second)
+    schedule = checked(b.program([b.add(late, product)]), b.given())
+    assert len(schedule.calls[-1].kernel.reads) == 2
+
+
+def test_arrays_are_added_up_while_they_are_in_the_cache() -> None:
+    b = Building()
+    x = b.input(_normal(8, 8))
+    first = b.matmul(x, x)
+    second = b.matmul(first, x)
+    totals = [b.sum(b.square(first), None, False), b.sum(b.square(second), None, False)]
+    assert kinds(checked(b.program([*totals, second]), b.given())) == "PLPL"

@@ -311,3 +311,25 @@ def test_positions_over_several_axes() -> None:
     grid = b.reshape(b.arange(0, 12, 1, np.dtype("int64"), x), (3, 4))
     outputs = [b.add(b.matrix_transpose(grid), x), b.add(b.getitem(b.flip(grid, (-2,)), (slice(None), slice(1, 4))), 0)]
     assert kinds(checked(b.program(outputs), b.given())) == "LL"
+
+
+def test_bfloat16() -> None:
+    bfloat16 = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    b = Building()
+    x, y = b.input(_normal(4, 6).astype(bfloat16)), b.input(_normal(6).astype(bfloat16))
+    outputs = [
+        b.add(x, y),
+        b.tanh(x),
+        b.greater(x, y),
+        b.where(b.greater(x, y), x, y),
+        b.astype(x, np.dtype("float32")),
+    ]
+    outputs += [
+        b.sum(x, (-1,), False),
+        b.sum(x, (-2,), True),
+        b.sum(x, None, False),
+        b.max(x, (-1,), True),
+        b.matmul(x, y),
+    ]
+    schedule = checked(b.program(outputs, [(x, b.multiply(x, x))]), b.given())
+    assert "H" not in kinds(schedule)

@@ -33,14 +33,14 @@ def compile(function: Callable[..., Any] | None = None, *, max_traces: int | Non
 
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
-    >>> optimizer = pb.optim.SGD([w], lr=0.1)
+    >>> optimizer = pb.optim.SGD([w], lr=0.25)
     >>> @pb.compile
     ... def step(x):
     ...     loss = ((w * x) ** 2).sum()
     ...     optimizer.step(pb.backward(loss))
     ...     return loss
     >>> step(pb.tensor([1.0, 1.0])), step(pb.tensor([1.0, 1.0]))
-    (tensor(5.), tensor(3.2))
+    (tensor(5.), tensor(1.25))
     """
     if function is None:
         return lambda decorated: Compiled(decorated, max_traces)

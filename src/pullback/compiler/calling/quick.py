@@ -31,14 +31,10 @@ def quick(args, kwargs):
         return NotImplemented
     {prepare}
     {outputs}
-    status = {call}
-    if status:
+    refused = call({objects})
+    if refused is not None:
         {undo}
-        if status == NOT_FINITE:
-            return function(*args)
-        if status == MISFIT:
-            return NotImplemented
-        start_threads()
+        return function(*args) if refused else NotImplemented
     {conclude}
     return {result}
 """
@@ -52,7 +48,7 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     leaves, kinds = arguments.leaves, arguments.kinds
     if len(arguments.structure._paths()) != len(leaves) or not _is_flat(arguments):
         return None
-    if made.written or made.pulled is not None or len(arguments.dynamic) + len(made.outputs) > access.MOST_OBJECTS:
+    if made.written or made.pulled is not None:
         return None
     if not _returns_plainly(made):
         return None
@@ -94,16 +90,12 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     record = access.Record(rows, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0)
     kept += [bases, record]
     prepare, undo, conclude = _surroundings(made, names)
-    objects = [f"id(a{i}._data)" if kinds[i][0] is Tensor else f"id(a{i})" for i in arguments.dynamic]
-    objects += [f"id(o{number})" for number in range(len(made.outputs))]
-    passed = ", ".join(["record", *objects, *["0"] * (access.MOST_OBJECTS - len(objects))])
-    names["record"] = record.address
+    objects = [f"a{i}._data" if kinds[i][0] is Tensor else f"a{i}" for i in arguments.dynamic]
+    objects += [f"o{number}" for number in range(len(made.outputs))]
     if executable.keeps_lock:
-        names["call"] = access.call_function()
-        call = f"call({passed})"
+        names["call"] = record.call()
     else:
-        call = f"outside({passed})"
-        names["outside"] = _with_lock_released(made, executable, bases, finite if made.is_guarded else None)
+        names["call"] = _with_lock_released(made, executable, record, bases, finite if made.is_guarded else None)
     outputs = []
     for number in range(len(made.outputs)):
         value = made.program.outputs[number]
@@ -116,7 +108,7 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
         conditions=" and ".join(conditions) or "True",
         prepare="\n    ".join(prepare) or "pass",
         outputs="\n    ".join(outputs) or "pass",
-        call=call,
+        objects=", ".join(objects),
         undo="\n        ".join(undo) or "pass",
         conclude="\n    ".join(conclude) or "pass",
         result=result,
@@ -125,7 +117,6 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
         "mode": modes.current, "expected_mode": modes.current(), "guard_mode": guard._guard_mode.get,
         "expected_guard": guard._guard_mode.get(), "is_verifying": is_verifying, "creation": creation,
         "expected_dtype": creation._default_dtype, "empty": np.empty, "Tensor": Tensor, "function": function,
-        "MISFIT": access.MISFIT, "NOT_FINITE": access.NOT_FINITE, "start_threads": executable.start_threads,
     }  # fmt: skip
     exec(compile(source, "<pullback>", "exec"), names)  # made of the numbers of arguments and options' names alone
     return names["quick"]
@@ -164,7 +155,7 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
     for number, draws in enumerate(made.draws):
         names[f"draws{number}"] = draws
         prepare.append(f"state{number} = draws{number}.generator.state; draws{number}.refresh()")
-        undo.append(f"if status < 0: draws{number}.generator.state = state{number}")
+        undo.append(f"draws{number}.generator.state = state{number}")
     for number, (cell, _, after) in enumerate(made.cells):
         if after is None:
             names[f"cell{number}"] = cell
@@ -210,20 +201,19 @@ def _rows(made: Any, arguments: Any) -> tuple[list[access.Row], list[Any]]:
     return rows, kept
 
 
-def _with_lock_released(made: Any, executable: Any, bases: Any, finite: Any) -> Any:
+def _with_lock_released(made: Any, executable: Any, record: Any, bases: Any, finite: Any) -> Any:
     """Gather under Python's lock, run without it: other threads may run, so what is used is held meanwhile."""
-    gather = access.gather_function()
-    run, pointer = executable.run_native, bases.ctypes.data
+    gather, run, pointer = record.gather(), executable.run_native, bases.ctypes.data
     tensors = [entry.tensors[0] for entry in made.inputs if entry.tensors]
 
-    def outside(record: int, *objects: int) -> int:
+    def call(*objects: Any) -> bool | None:
         with executable.lock:
-            status = gather(record, *objects)
-            if status:
-                return status
+            if gather(*objects) is not None:
+                return False
             held = [tensor._data for tensor in tensors]
-            status = run(pointer)
+            if run(pointer):
+                executable.start_threads()
             del held
-            return status if finite is None or finite[0] else access.NOT_FINITE
+            return None if finite is None or finite[0] else True
 
-    return outside
+    return call

@@ -262,8 +262,10 @@ def specialize(name: str, function: Callable[..., Any], arguments: Arguments) ->
     made.pulled = pulled
     made.container = container
     made.is_steady = not any(before is None and type(after) is int for _, before, after in created)
-    if trace.checks or trace.recorder.bounds:
-        made.program = guarded(program, trace.checks, list(trace.recorder.bounds))
+    known = {*program.inputs, *(value for step in program.instructions for value in step.results)}
+    bounds = [bound for bound in trace.recorder.bounds if bound[0] in known]  # not those of the walk outside
+    if trace.checks or bounds:
+        made.program = guarded(program, trace.checks, bounds)
         made.is_guarded = True
     made.returns_arrays = not trace.held and not any(isinstance(leaf, Tensor) for leaf in arguments.leaves)
     references = [(weakref.ref(held.tensor), held.value) for held in trace.held.values()]

@@ -27,11 +27,9 @@ from . import disk_cache, jit
 REFERENCES, TYPE, DATA, AXES, LENGTHS, BASE, DTYPE, FLAGS = 0, 8, 16, 24, 32, 48, 56, 64
 CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 
-#: How many objects a call can be given.
-MOST_OBJECTS = 12
+#: Where the contents of a `bytes` object begin.
+BYTES = 32
 GIVEN, HELD, SAME = 0, 1, 2
-#: What `call` returns beside zero: an array is not as expected and nothing was done; the result is not finite.
-MISFIT, NOT_FINITE = -1, -2
 ROW_WORDS = 8
 
 
@@ -73,6 +71,9 @@ def is_possible() -> bool:
     more = _word(lengths, 0), _word(lengths, 8), _word(id(array), DTYPE), _word(id(view), BASE) in (
         id(array), id(array.base),
     )  # fmt: skip
+    sample = b"pullback"
+    if ctypes.string_at(id(sample) + BYTES, len(sample)) != sample:
+        return False
     counted = (_word(id(array), REFERENCES) & 0xFFFFFFFF) == sys.getrefcount(array) - 1
     flags = _word(id(array), FLAGS) & 0xFFFFFFFF, _word(id(view), FLAGS) & 0xFFFFFFFF
     del kept
@@ -110,9 +111,21 @@ def _slot_offset(kind: Any, name: str) -> int | None:
     return found.pop() if found is not None and len(found) == 1 else None
 
 
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+_FAST_CALL = 0x80  # arguments as an array of objects, without a tuple
+
+
 @cache
-def _functions() -> tuple[int, int]:
-    """The addresses of `gather(record, objects...)` and `call(record, objects...)`."""
+def _functions() -> tuple[_MethodDefinition, _MethodDefinition]:
+    """`gather` and `call` as Python knows functions written in C."""
     source = _text()
     key = hashlib.sha256(f"{jit.identity()}\n{source}".encode()).hexdigest()
     code = disk_cache.read(key)
@@ -121,46 +134,50 @@ def _functions() -> tuple[int, int]:
         disk_cache.write(key, code)
     linked = jit.Library([code], ["pullback_gather", "pullback_call"], {})
     linked.keep()
-    return linked.addresses["pullback_gather"], linked.addresses["pullback_call"]
-
-
-def gather_function() -> Callable[..., int]:
-    """`gather(record, *objects)`: fill in the bases; `MISFIT` if an array is not as expected."""
-    return _callable(_functions()[0])
-
-
-def call_function() -> Callable[..., int]:
-    """`call(record, *objects)`: fill in the bases and run; all of it under Python's lock."""
-    return _callable(_functions()[1])
-
-
-def _callable(address: int) -> Callable[..., int]:
-    """Python's lock is kept: what is looked at must not change meanwhile."""
-    return ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * (1 + MOST_OBJECTS))(address)
+    return (
+        _MethodDefinition(b"gather", linked.addresses["pullback_gather"], _FAST_CALL, None),
+        _MethodDefinition(b"call", linked.addresses["pullback_call"], _FAST_CALL, None),
+    )
 
 
 class Record:
-    """What the two functions are given first: the table, where the bases go, what to run, and what to look at then."""
+    """What the native functions know: the table, where the bases go, what to run, and what to look at then."""
 
     def __init__(self, rows: list[Row], bases: int, program: int, run: int, finite: int) -> None:
         self._table = np.array([row.words() for row in rows], np.int64).reshape(-1, ROW_WORDS)
-        words = [self._table.ctypes.data, len(rows), bases, program, run, finite, id(np.ndarray)]
+        counted = int(sys.version_info < (3, 12))  # since then None, True and False are not counted any more
+        words = [
+            self._table.ctypes.data, len(rows), bases, program, run, finite, id(np.ndarray),
+            id(None), id(False), id(True), counted,
+        ]  # fmt: skip
         self._words = np.array(words, np.int64)
-        self.address = self._words.ctypes.data
+        self._address = self._words.ctypes.data.to_bytes(8, sys.byteorder)
+
+    def gather(self) -> Callable[..., bool | None]:
+        """`gather(*objects)`: fill in the bases; None, or False if an array is not as expected."""
+        return self._function(_functions()[0])
+
+    def call(self) -> Callable[..., bool | None]:
+        """`call(*objects)`: fill in the bases and run, all under Python's lock.
+
+        None if all went well; False if an array is not as expected, and nothing was done; True if the program's own
+        checks failed.
+        """
+        return self._function(_functions()[1])
+
+    def _function(self, definition: _MethodDefinition) -> Any:
+        """A function written in C whose `self` is the address of this record's words, as bytes."""
+        make_function = ctypes.pythonapi.PyCFunction_NewEx
+        make_function.restype = ctypes.py_object
+        make_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        return make_function(ctypes.addressof(definition), self._address, None)
 
 
 def _text() -> str:
-    objects = "".join(f", i64 %o{i}" for i in range(MOST_OBJECTS))
-    passed = "".join(f", i64 %o{i}" for i in range(MOST_OBJECTS))
-    stores = "\n".join(
-        f"  %at{i} = getelementptr i64, ptr %objects, i64 {i}\n  store i64 %o{i}, ptr %at{i}"
-        for i in range(MOST_OBJECTS)
-    )
-    source = _GATHER + _CALL
+    source = _GATHER
     for name, value in {
-        "OBJECTS": objects, "PASSED": passed, "STORES": stores, "MOST": MOST_OBJECTS, "TYPE": TYPE, "DATA": DATA,
-        "AXES": AXES, "LENGTHS": LENGTHS, "BASE": BASE, "DTYPE": DTYPE, "FLAGS": FLAGS,
-        "MISFIT": MISFIT, "NOT_FINITE": NOT_FINITE,
+        "TYPE": TYPE, "DATA": DATA, "AXES": AXES, "LENGTHS": LENGTHS, "DTYPE": DTYPE, "FLAGS": FLAGS,
+        "BYTES": BYTES,
     }.items():  # fmt: skip
         source = source.replace(f"<{name}>", str(value))
     return source
@@ -168,12 +185,37 @@ def _text() -> str:
 
 _GATHER = """
 %Row = type { i64, i64, i64, i64, i64, i64, i64, i64 }
-%Record = type { ptr, i64, ptr, ptr, ptr, ptr, i64 }
+%Record = type { ptr, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, ptr, i64 }
 
-define i64 @pullback_gather(ptr %record<OBJECTS>) nounwind {
+; A new reference to one of the three answers: 7 all is well, 8 a misfit, 9 a check failed.
+define internal ptr @answer(ptr %record, i32 %which) nounwind {
+  %none.at = getelementptr %Record, ptr %record, i64 0, i32 7
+  %offset = sub i32 %which, 7
+  %at = getelementptr ptr, ptr %none.at, i32 %offset
+  %object = load ptr, ptr %at
+  %counted.at = getelementptr %Record, ptr %record, i64 0, i32 10
+  %counted = load i64, ptr %counted.at
+  %counts = icmp ne i64 %counted, 0
+  br i1 %counts, label %count, label %end
+
+count:
+  %before = load i64, ptr %object
+  %after = add i64 %before, 1
+  store i64 %after, ptr %object
+  br label %end
+
+end:
+  ret ptr %object
+}
+
+define internal ptr @record(ptr %self) nounwind {
+  %at = getelementptr i8, ptr %self, i64 <BYTES>
+  %record = load ptr, ptr %at
+  ret ptr %record
+}
+
+define internal i1 @fits(ptr %record, ptr %objects, i64 %given.count) nounwind {
 entry:
-  %objects = alloca [<MOST> x i64]
-<STORES>
   %table = load ptr, ptr %record
   %count.at = getelementptr %Record, ptr %record, i64 0, i32 1
   %count = load i64, ptr %count.at
@@ -196,6 +238,11 @@ row:
   %expected.at = getelementptr %Row, ptr %table, i64 %i, i32 2
   %expected = load i64, ptr %expected.at
   %given = icmp eq i64 %kind, 0
+  %beyond = icmp sge i64 %where, %given.count
+  %missing = and i1 %given, %beyond
+  br i1 %missing, label %misfit, label %find
+
+find:
   %given.at = getelementptr i64, ptr %objects, i64 %where
   %slot = inttoptr i64 %where to ptr
   %from = select i1 %given, ptr %given.at, ptr %slot
@@ -282,18 +329,24 @@ ok:
   br label %head
 
 misfit:
-  ret i64 <MISFIT>
+  ret i1 false
 
 fine:
-  ret i64 0
+  ret i1 true
 }
-"""
 
-_CALL = """
-define i64 @pullback_call(ptr %record<OBJECTS>) nounwind {
+define ptr @pullback_gather(ptr %self, ptr %objects, i64 %count) nounwind {
+  %record = call ptr @record(ptr %self)
+  %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
+  %which = select i1 %fits, i32 7, i32 8
+  %result = call ptr @answer(ptr %record, i32 %which)
+  ret ptr %result
+}
+
+define ptr @pullback_call(ptr %self, ptr %objects, i64 %count) nounwind {
 entry:
-  %status = call i64 @pullback_gather(ptr %record<PASSED>)
-  %fits = icmp eq i64 %status, 0
+  %record = call ptr @record(ptr %self)
+  %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
   br i1 %fits, label %run, label %end
 
 run:
@@ -307,18 +360,17 @@ run:
   %finite.at = getelementptr %Record, ptr %record, i64 0, i32 5
   %finite = load ptr, ptr %finite.at
   %looks = icmp ne ptr %finite, null
-  br i1 %looks, label %look, label %good
+  br i1 %looks, label %look, label %end
 
 look:
   %flag = load i8, ptr %finite
   %bad = icmp eq i8 %flag, 0
-  br i1 %bad, label %end, label %good
-
-good:
-  ret i64 %done
+  %checked = select i1 %bad, i32 9, i32 7
+  br label %end
 
 end:
-  %result = phi i64 [ %status, %entry ], [ <NOT_FINITE>, %look ]
-  ret i64 %result
+  %which = phi i32 [ 8, %entry ], [ 7, %run ], [ %checked, %look ]
+  %result = call ptr @answer(ptr %record, i32 %which)
+  ret ptr %result
 }
 """

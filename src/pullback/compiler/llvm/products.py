@@ -1,10 +1,11 @@
 """Matrix products: which way each is computed, and the function that does it.
 
-Measured on one core of a Zen 4 (118 GFLOP/s at most in float32), the compiler's own kernels are as fast as OpenBLAS or
-faster, whatever the transposition: several times for a few rows, 10 to 80 % when y is stored transposed, 10 % at
-128 x 512 x 784 (108 against 98), equal at 2048 x 2048 x 2048. They lose up to a third where few columns leave most of a
-vector unused (64 x 10 x 128), too little time to matter. Where x is stored transposed and does not fit into cache,
-BLAS, which copies it, is as fast in float32 and faster in float64 (51 against 47 at 1024 x 1024 x 1024): it gets those.
+Measured on one core of a Zen 4 (118 GFLOP/s at most in float32), the compiler's own kernels against OpenBLAS: several
+times as fast for a few rows of a large y, 10 to 80 % faster when y is stored transposed, 10 % at 128 x 512 x 784 (108
+against 98), equal at 2048 x 2048 x 2048. They are slower where the last vector of a row is mostly unused, by 8 % at
+100 x 100 x 100 and up to a third for ten columns, and by 3 to 5 % for large products in float64. Where x is stored
+transposed and does not fit into cache, BLAS, which copies it, is as fast in float32 and 8 % faster in float64
+(1024 x 1024 x 1024): it gets those.
 """
 
 from __future__ import annotations

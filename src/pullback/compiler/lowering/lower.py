@@ -38,7 +38,7 @@ def lower(program: Program) -> Schedule:
     groups = fused(graph)
     sink(groups, set(targets.values()))
     mark_needed(groups)
-    calls = [_planned(group) for group in ordered(groups)]
+    calls = [_planned(group) for group in ordered(groups) if _does_something(group)]
     for root, target in settle_updates(calls, targets):
         calls.append(_copy(root, target))
     arena = plan(calls)
@@ -153,6 +153,11 @@ def _mark_live(graph: Graph) -> None:
         node.live = any([root.target >= 0 or root.update >= 0 or root in wanted for root in roots])
         if node.live:
             wanted.update([operand.root for operand in node.operands])
+
+
+def _does_something(group: Group) -> bool:
+    """Whether anything of a group is still wanted, after others compute themselves what they need."""
+    return not group.loops or any([node.root.needed for node in group.nodes])
 
 
 def _planned(group: Group) -> Planned:

@@ -177,7 +177,7 @@ class Graph:
         """A new root with its axes in the order in which something else has them: undoing that order is no copy."""
         order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
         made = self.new(tuple([shape[axis] for axis in order]), dtype)
-        at = {axis: stride for axis, stride in zip(order, made.strides)}
+        at = dict(zip(order, made.strides))
         return View(made.root, 0, shape, tuple([at[axis] for axis in range(len(shape))]))
 
     def check(self) -> View:

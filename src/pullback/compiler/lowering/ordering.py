@@ -10,18 +10,16 @@ from .fusion import Group
 def ordered(groups: list[Group]) -> list[Group]:
     """Groups in an order in which they can run: of those that can, the one whose last node came first."""
     waiting = {group: len(group.before) for group in groups}
-    ready = [(_turn(group), number, group) for number, group in enumerate(groups) if not group.before]
+    ready = [(_turn(group), group.index, group) for group in groups if not group.before]
     heapify(ready)
     out: list[Group] = []
-    number = len(groups)
     while ready:
         group = heappop(ready)[2]
         out.append(group)
         for other in group.after:
             waiting[other] -= 1
             if not waiting[other]:
-                number += 1
-                heappush(ready, (_turn(other), number, other))
+                heappush(ready, (_turn(other), other.index, other))
     if len(out) != len(groups):
         raise AssertionError("the groups of a program depend on each other in a circle.")
     return out

@@ -1,0 +1,169 @@
+"""A training step as one compiled call, and the decision whether there is one."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+from .. import modes, tree
+from ..autodiff import guard
+from ..autodiff.gradients import Gradients, backward
+from ..errors import NumericalInstabilityError, TraceError
+from ..functions.creation import asarray
+from ..functions.elementwise import maximum, minimum, sqrt, square
+from ..functions.sorting import where
+from ..tensor.core import Tensor
+from .surroundings import Surroundings, identities
+from .weighing import finite_value, weight_of
+
+if TYPE_CHECKING:
+    from .updating import Updater
+
+_RANGE = 1e-30, 1e30  # of a sum of squares, so that none of them has vanished or overflowed
+_MOST_CHANGES = 3  # of what a program takes for granted, before it is left alone
+
+
+class NotCompiledWarning(UserWarning):
+    """A step could not be compiled and runs operation by operation. It says why; `compile=False` silences it."""
+
+
+def why_not(accumulate: int, scaler: Any, device: Any) -> str | None:
+    """Why steps with these settings are not compiled, or None."""
+    mode = modes.current()
+    if find_spec("llvmlite") is None:
+        return "llvmlite is not installed (`pip install pullback[compile]`)"
+    if device != "numpy":
+        return f"the model is on {device!r}, and programs are for 'numpy'"
+    if accumulate != 1:
+        return f"a step is made of {accumulate} batches (accumulate)"
+    if scaler is not None:
+        return "a loss scaler decides about each step (scaler)"
+    if mode is not None and mode.checkpointing is not None:
+        return "a checkpointing strategy decides what is kept"
+    if guard.mode()[0] == "trace":
+        return 'guard("trace") looks at every operation'
+    return None
+
+
+class CompiledStep:
+    """`run(batch)` does all of a step in one call: forward, backward, clipping and the optimizer's update.
+
+    A step whose loss or gradients are not finite changes nothing, and is made again operation by operation, which
+    raises what an eager step would raise.
+    """
+
+    def __init__(self, updater: Updater, is_required: bool) -> None:
+        self._updater = updater
+        self._is_required = is_required
+        self._changes = 0
+        self.failure = ""
+        self._start()
+
+    def _start(self) -> None:
+        from ..compiler.calling import compile
+
+        self._surroundings = Surroundings(self._updater.model, self._updater.loss)
+        self._compiled = compile(self._step)
+        self._identities: list[Any] | None = None
+
+    def run(self, batch: tuple[Any, ...]) -> tuple[Any, Any, float, float, bool] | None:
+        """The output, the loss, the gradient's norm, the loss's weight and whether it is a sum; None if not compiled."""
+        reason = self._reason_to_stop()
+        if reason is None:
+            self._is_eager = False
+            try:
+                output, loss, norm, *weight = self._compiled(*batch)
+                if self._identities is None:
+                    self._identities = list(identities(self._updater.model, self._updater.optimizer))
+                return output, loss, float(norm), float(weight[0]) if weight else weight_of(batch[-1]), bool(weight)
+            except (NumericalInstabilityError, MemoryError):
+                raise
+            except Exception as error:
+                self._surroundings.restore()
+                if self._is_eager or self._is_required:
+                    raise
+                reason = f"{error}" if isinstance(error, TraceError) else f"{type(error).__name__}: {error}"
+        elif self._is_required:
+            raise TraceError(f"Trainer: the step cannot be compiled: {reason}.")
+        self.failure = reason
+        return None
+
+    def tell(self) -> None:
+        """Say that steps are not compiled from now on. It is said after an eager step went well: else that's the error."""
+        warnings.warn(
+            f"Trainer: steps run without being compiled from here on: {self.failure.rstrip('.')}. "
+            "Pass compile=False to train so from the start, without this notice.",
+            NotCompiledWarning,
+            stacklevel=2,
+        )
+
+    def _reason_to_stop(self) -> str | None:
+        """Why no program would do, now that something has changed; else get ready for another one."""
+        name = self._surroundings.changed()
+        if name is None:
+            if self._identities is None or self._is_as_before(self._identities):
+                return None
+        else:
+            self._changes += 1
+            if self._changes > _MOST_CHANGES:
+                return f"`{name}`, which the step looks at, keeps changing; a number that changes is best a tensor"
+        self._start()
+        return None
+
+    def _is_as_before(self, before: list[Any]) -> bool:
+        now = list(identities(self._updater.model, self._updater.optimizer))
+        return len(now) == len(before) and all(map(is_, now, before))
+
+    # -- the step ----------------------------------------------------------------------------------
+
+    def _step(self, *batch: Any) -> tuple[Any, ...]:
+        """The output, the loss and the norm; and the weight if the loss gave one."""
+        updater = self._updater
+        trace = modes.tracing()
+        if trace is None:
+            self._is_eager = True
+            updater.keep_buffers()
+        output, loss, weight, is_sum = updater.computed(batch)
+        mean = loss / weight if is_sum else loss
+        if trace is None:
+            updater.check_weight(weight, is_sum)
+        gradients = backward(mean)
+        if trace is None:
+            finite_value(loss)
+            norm = updater.update(gradients)
+            return tree.map(_detached, output), loss.detach(), norm, *([weight] if is_sum else [])
+        norm, is_fine = _norm(gradients)
+        if isinstance(weight, Tensor):
+            is_fine = is_fine & (weight > 0)
+        # Looked at whatever the guard's mode: an alarm leaves everything as it was, and runs the step eagerly.
+        trace.check([loss._data, where(is_fine, 0.0, float("inf"))._data])
+        if updater.clip_norm is not None:
+            limit = float(updater.clip_norm)
+            factor = minimum(limit / maximum(norm, limit), 1.0)
+            for gradient in gradients:
+                gradient *= factor.astype(gradient.dtype)
+        updater.optimizer.step(gradients)
+        changed = self._surroundings.changed()
+        if changed is not None:
+            raise TraceError(f"the step changes `{changed}`, which a program would do once, when it is traced")
+        result = tree.map(_detached, output), loss.detach(), norm
+        return (*result, asarray(weight).detach().astype("float64")) if is_sum else result
+
+
+def _norm(gradients: Gradients) -> tuple[Any, Any]:
+    """The joint L2 norm of traced gradients, and whether it is right: a sum of squares may vanish or overflow."""
+    total: Any = None
+    for gradient in gradients:
+        wide = gradient.astype("float32") if gradient.dtype.itemsize < 4 else gradient
+        part = square(wide).sum()
+        total = part if total is None else total + part
+    if total is None:
+        raise TraceError("the loss depends on no parameter")
+    lowest, highest = _RANGE
+    return sqrt(total), (total > lowest) & (total < highest)
+
+
+def _detached(part: Any) -> Any:
+    return part.detach() if isinstance(part, Tensor) else part

@@ -151,6 +151,8 @@ def check_root(loss: Any, node: Node) -> bool:
     if trace is not None:  # looked at when the program has run
         trace.check([raw])
         return False
+    if not backends.of(raw).is_concrete(raw):
+        return False
     if type(raw) is _ndarray and raw.size == 1:
         value = complex(raw.item())
         fine = isfinite(value.real) and isfinite(value.imag)

@@ -307,15 +307,26 @@ def _find_inputs(made: Specialization, trace: Trace, arguments: Arguments, refer
             entry.tensors = holders[value]
             entry.is_updated = value in updated
         else:
-            entry.array = array = arrays[value]
-            if id(array) not in own and array.base is None and sys.getrefcount(array) <= _SOLE:
-                made.program.constants[value] = array  # made by the function itself: nobody can change it
-            if not array.flags.c_contiguous or value in updated:
-                entry.array = np.array(array, order="C")
+            entry.array = arrays.pop(value)
+            if id(entry.array) not in own and entry.array.base is None and _references(entry) == _SOLE:
+                made.program.constants[value] = entry.array  # made by the function itself: nobody can change it
+            if not entry.array.flags.c_contiguous or value in updated:
+                entry.array = np.array(entry.array, order="C")
         made.inputs.append(entry)
 
 
-_SOLE = 4  # the dictionary, the entry, the local name and the call that counts
+def _references(entry: Input) -> int:
+    return sys.getrefcount(entry.array)
+
+
+def _count_alone() -> int:
+    """What `_references` gives when nobody else holds the array, which differs between versions of Python."""
+    entry = Input(Value((1,), np.float32))
+    entry.array = np.empty(1, np.float32)
+    return _references(entry) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1  # else counts say nothing
+
+
+_SOLE = _count_alone()
 
 
 # -- numbers drawn behind our back ---------------------------------------------------------------

@@ -38,8 +38,8 @@ class Emitted:
     A kernel whose work is shared by several parts cannot finish a reduction over all of it: for each array named in
     `partials` as (number, bytes, operation), with "sum", "prod", "max", "min", "any" or "all", part p writes its own
     result p * bytes behind the array's first element, and the results are reduced by that operation afterwards; alone,
-    part 0 writes the result itself. `cost` is a rough number of nanoseconds for all units on one thread: what decides whether it is worth
-    sharing. Work may be cut at multiples of `grain` units.
+    part 0 writes the result itself. `cost` is a rough number of nanoseconds for all units on one thread: what decides
+    whether it is worth sharing. Work may be cut at multiples of `grain` units.
     """
 
     name: str

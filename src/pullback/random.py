@@ -65,6 +65,17 @@ def _drawn_again(method: Any) -> Any:
     return draw
 
 
+def _drawn_by_programs(method: Any) -> Any:
+    """Let a compiled program draw the method's numbers anew in every call."""
+
+    @wraps(method)
+    def draw(self: Generator, *args: Any) -> Tensor:
+        trace = modes.tracing()
+        return method(self, *args) if trace is None else trace.draw(self, method, args, {})
+
+    return draw
+
+
 class Generator:
     """A stream of random numbers. Equal seeds give equal numbers, on every device.
 
@@ -264,14 +275,15 @@ class Generator:
         [0, 1, 2, 3]
         """
         if isinstance(x, (int, np.integer)):
-            return _tensor(self._order(_integer("permutation: x", x, 0, 1 << 62)), dtypes.int64, device)
+            length = _integer("permutation: x", x, 0, 1 << 62)
+            return self._places(length, length, False, device)
         from .functions.creation import asarray
         from .functions.indexing import take
 
         x = asarray(x, device=device)
         if not -x.ndim <= axis < x.ndim:
             raise ShapeError(f"permutation: axis {axis} is out of bounds for shape {x.shape}.")
-        return take(x, _tensor(self._order(x.shape[axis]), dtypes.int64, x.device), axis=axis)
+        return take(x, self._places(x.shape[axis], x.shape[axis], False, x.device), axis=axis)
 
     def choice(self, x: Any, shape: Shape = (), *, replace: bool = True, axis: int = 0) -> Tensor:
         """Entries of `x` along `axis` (or integers below `x`), each equally likely; without `replace` none twice.
@@ -289,16 +301,21 @@ class Generator:
         length = int(x) if source is None else source.shape[axis]
         count = _size(shape)
         if replace:
-            picked = self._below(_integer("choice: number of entries", length, 1, _KEYS), (count,)).astype(np.int64)
+            _integer("choice: number of entries", length, 1, _KEYS)
         elif count > length:
             raise ShapeError(f"choice: cannot take {count} of {length} entries without replacement.")
-        else:
-            picked = self._order(length)[:count]
+        places = self._places(length, count, replace, None if source is None else source.device)
         if source is None:
-            return _tensor(picked.reshape(shape), dtypes.int64, None)
+            return reshape(places, shape)
         axis %= source.ndim
-        taken = take(source, _tensor(picked, dtypes.int64, source.device), axis=axis)
+        taken = take(source, places, axis=axis)
         return reshape(taken, source.shape[:axis] + shape + source.shape[axis + 1 :])
+
+    @_drawn_by_programs
+    def _places(self, length: int, count: int, replace: bool, device: str | None) -> Tensor:
+        """`count` integers below `length`, each equally likely; without `replace` none twice."""
+        picked = self._below(length, (count,)) if replace else self._order(length)[:count]
+        return _tensor(picked, dtypes.int64, device)
 
     # -- from words to numbers ---------------------------------------------------------------------
 

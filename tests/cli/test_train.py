@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -374,3 +375,45 @@ def test_weights_are_those_of_the_model(pullback, config, tmp_path):
     assert {name: tensor.shape for name, tensor in weights.items()} == {
         "0.weight": (8, 3), "0.bias": (8,), "3.weight": (1, 8), "3.bias": (1,),
     }  # fmt: skip
+
+
+# -- compiled steps ----------------------------------------------------------------------------------
+
+
+def test_steps_are_compiled_unless_the_configuration_says_otherwise(pullback, config, tmp_path):
+    results = []
+    for setting in ("true", "false"):
+        folder = tmp_path / setting
+        result = pullback("train", config, "--folder", folder, "--set", f"train.compile={setting}")
+        assert result.code == 0 and "compiled" not in result.err, result
+        assert f"compile = {setting}" in (folder / "config.toml").read_text()
+        results.append(pb.load(folder / "model.safetensors"))
+    assert any((results[0][name] != results[1][name]).any() for name in results[0])  # by rounding
+    for name, tensor in results[0].items():
+        np.testing.assert_allclose(tensor.numpy(), results[1][name].numpy(), rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_why_steps_are_not_compiled_is_told_once(pullback, config):
+    result = pullback("train", config, "--set", "train.accumulate=2")
+    assert result.code == 0, result
+    assert result.err.count("steps are not compiled: a step is made of 2 batches (accumulate).") == 1
+    assert "compiled" not in pullback("train", config, "--set", "train.accumulate=2", "--quiet").err
+
+
+def test_a_step_that_fails_to_compile_is_told_and_made(pullback, config, monkeypatch):
+    def failing(*arguments):
+        raise RuntimeError("no registers left")
+
+    monkeypatch.setattr(import_module("pullback.compiler.calling.compiled"), "specialize", failing)
+    result = pullback("train", config)
+    assert result.code == 0, result
+    assert re.findall(
+        r"steps are not compiled: RuntimeError in test_train.py:\d+, failing: no registers left\.", result.err
+    )
+
+
+def test_a_run_is_resumed_as_it_was_compiled(pullback, config, tmp_path, monkeypatch):
+    interrupt_at(monkeypatch, 9)
+    assert pullback("train", config, "--folder", tmp_path / "run").code == 130
+    result = pullback("train", config, "--folder", tmp_path / "run", "--resume", "--set", "train.compile=false")
+    assert result.code != 0 and "compile was True and is False" in result.err

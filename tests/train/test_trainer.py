@@ -136,17 +136,21 @@ def test_accumulated_batches_of_unequal_size_are_one_large_batch(accumulate, cli
     np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
 
 
-def test_a_loss_may_say_its_own_weight():
+@pytest.mark.parametrize("as_number", [True, False])
+def test_a_loss_may_say_its_own_weight(as_number):
     """Masked targets: a mean over those that count, over all micro-batches together."""
 
     def masked(output, target):
         counts = (target[:, :1] > 0).astype(output.dtype)
-        return (((output - target) ** 2) * counts).sum(), float(counts.sum().item())
+        weight = counts.sum()
+        return (((output - target) ** 2) * counts).sum(), float(weight.item()) if as_number else weight
 
     results = []
     for data, count in (([(X[:3], Y[:3]), (X[3:], Y[3:])], 2), ([(X, Y)], 1)):
         model = network()
-        trainer = Trainer(model, masked, SGD(model.parameters(), lr=0.1), accumulate=count)
+        # a number of values cannot be compiled, a tensor can
+        compile = False if as_number else count == 1
+        trainer = Trainer(model, masked, SGD(model.parameters(), lr=0.1), accumulate=count, compile=compile)
         losses = trainer.fit(data, epochs=2).steps.column("loss")
         results.append((losses, [trainer.evaluate(data)["loss"]], *weights(model).values()))
     for mine, other in zip(*results):
@@ -318,7 +322,7 @@ def test_a_loss_that_is_not_finite_is_an_error_whatever_the_guard(guard):
         factor = 1.0 if len(calls) < 3 else np.inf
         return (output * factor).mean()
 
-    trainer = Trainer(model, loss, SGD(model.parameters(), lr=0.1))
+    trainer = Trainer(model, loss, SGD(model.parameters(), lr=0.1), compile=False)  # the loss counts its calls
     words = r"step 3, epoch 2, batch 1.*data is finite"
     with pb.guard(guard), pytest.raises(pb.NumericalInstabilityError, match=words):
         trainer.fit([(X[:5], Y[:5]), (X[5:], Y[5:])], epochs=5)
@@ -430,7 +434,8 @@ def test_metrics_of_an_epoch_are_those_of_its_outputs():
 
     model = Keeping(4, 3, dtype=pb.float64)
     classes = np.arange(23) % 3
-    trainer = Trainer(model, pb.cross_entropy, SGD(model.parameters(), lr=1.0), metrics="accuracy")
+    optimizer = SGD(model.parameters(), lr=1.0)
+    trainer = Trainer(model, pb.cross_entropy, optimizer, metrics="accuracy", compile=False)  # the model keeps values
     data = Batches((X, classes), 6)
     history = trainer.fit(data, epochs=2, validation=data, validate_every=2)
     for epoch, record in enumerate(history.epochs):

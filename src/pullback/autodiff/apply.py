@@ -50,6 +50,9 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     backend: Any = backends.of(array)
     for raw in raws:
         if type(raw) is not type(array) and type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
+            for lent in raws:
+                if getattr(lent, "is_foreign", False):  # as below
+                    return apply(operation, lent.elsewhere().settled(inputs), static)
             raise DeviceError(_mixed_devices(operation, raws))
     if scalars:
         raws = [backend.scalar_for(raw, array) if type(raw) in PYTHON_SCALARS else raw for raw in raws]
@@ -61,6 +64,9 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     try:
         result = kernel(raws, *static) if operation.variadic else kernel(*raws, *static)
     except Exception as error:
+        settled = getattr(error, "settled", None)
+        if settled is not None:  # another thread is tracing with one of these tensors: when it is done, once more
+            return apply(operation, settled(inputs), static)
         raise explained(operation, raws, static, error) from error
     if operation.is_simple:
         outputs: tuple[Any, ...] = (backend.from_scalar(result),)

@@ -26,7 +26,11 @@ class CustomOperation(Operation):
     recipes: dict[tuple[bool, ...], Recipe]
 
     def kernel_for(self, backend: Any) -> Callable[..., Any]:
-        return self.kernel
+        if self.shape_rule is None or backend.name != "trace":
+            return self.kernel
+        from ..compiler.tracing.custom_calls import recording
+
+        return recording(self)
 
     def recipe_for(self, table: Table, mask: tuple[bool, ...]) -> Recipe:
         recipe = self.recipes.get(mask)
@@ -117,6 +121,11 @@ def custom_op(
     `jvp(primals, tangents)`, of two tuples of tensors and the static arguments by keyword, gives the tangent of
     the result; without it forward mode uses the rules. On complex numbers a rule is the plain transpose of the
     derivative, with nothing conjugated: that of `a * x` is `g * a`.
+
+    Inside `pb.compile`, `forward` runs on symbols that take Pullback's functions, operators and indexing. With `shape`
+    it is called as it is when the program runs, so it may use NumPy, SciPy or Numba: `shape` is given the shapes of the
+    arrays, and the static arguments by keyword, and returns that of the result, or (shape, dtype) where the dtype is
+    not that of the first array; a list of these for several outputs and residuals.
 
     `forward` must not write to its arrays. It may return more for the rules than its result, under the names in
     `residuals`. Second derivatives take these for constants: what depends on the arrays, other than by jumps as a mask

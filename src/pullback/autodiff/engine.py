@@ -92,6 +92,8 @@ def walk(
             else:
                 gradients = visitor.visit(node, g)
             for parent, gradient in zip(node.inputs, gradients):
+                if gradient is None:  # of several outputs, those that have a cotangent do not depend on it
+                    continue
                 total = find_sum(parent)
                 if total is not None:
                     total += gradient

@@ -232,6 +232,8 @@ class Window:
             if not is_finite(g):
                 return describe_backward(node, None, "the sum of its cotangents")
             for parent, gradient in zip(node.inputs, self.visit(node, g)):
+                if gradient is None:
+                    continue
                 if not is_finite(gradient):
                     return describe_backward(node, gradient, None)
                 cotangents[parent] = cotangents[parent] + gradient if parent in cotangents else gradient

@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from .graph import Node
 
+changes = [0]  # how often a hook was put somewhere or taken away
 hooks: weakref.WeakKeyDictionary[Node, list[Callable[[Any], Any]]] = weakref.WeakKeyDictionary()
 
 
@@ -26,11 +27,13 @@ class HookHandle:
     def remove(self) -> None:
         node = self._node()
         if node is not None and self._hook in hooks.get(node, ()):
+            changes[0] += 1
             hooks[node].remove(self._hook)
             if not hooks[node]:
                 del hooks[node]
 
 
 def register(node: Node, hook: Callable[[Any], Any]) -> HookHandle:
+    changes[0] += 1
     hooks.setdefault(node, []).append(hook)
     return HookHandle(node, hook)

@@ -137,6 +137,7 @@ SECTIONS: dict[str, Section] = {
             "validate_every": Key(COUNT, None),
             "checkpoint_every": Key(COUNT, None),
             "keep": Key(COUNT, 2),
+            "compile": Key(FLAG, True),
         },
     ),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping
@@ -32,9 +34,11 @@ def run(options: Namespace) -> int:
     if not options.resume:
         trainer.callbacks.insert(0, Beginning(configurations.written(configuration), data.fingerprint()))
     if not options.quiet:
-        trainer.callbacks.append(train.Progress())
+        trainer.callbacks += [train.Progress(), Notice()]
     plan = configuration["train"]
-    with np.errstate(all="ignore"):  # what becomes of an overflow is reported by the trainer
+    # what becomes of an overflow is reported by the trainer
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=train.NotCompiledWarning)  # it is told by `Notice`
         history = trainer.fit(
             batches,
             epochs=plan["epochs"],
@@ -125,6 +129,23 @@ class Beginning(train.Callback):
         folders.begin(trainer.folder, self.configuration, self.fingerprint)
 
 
+class Notice(train.Callback):
+    """Says that steps are not compiled, and why, unless the configuration wants it so."""
+
+    def on_start(self, trainer: train.Trainer) -> None:
+        self._is_told = False
+        self._tell(trainer)
+
+    def on_step(self, trainer: train.Trainer, record: train.Record) -> None:
+        self._tell(trainer)
+
+    def _tell(self, trainer: train.Trainer) -> None:
+        reason = trainer.why_not_compiled
+        if reason is not None and not self._is_told:
+            self._is_told = True
+            print(f"steps are not compiled: {reason.rstrip('.')}.", file=sys.stderr, flush=True)
+
+
 def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.Trainer, Batches, Batches]:
     """The trainer, and the batches to train and to test with."""
     plan, seed = configuration["train"], configuration["seed"]
@@ -150,6 +171,7 @@ def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.
         checkpoint_every=plan["checkpoint_every"],
         keep=plan["keep"],
         seed=seed,
+        compile=None if plan["compile"] else False,
     )
     return trainer, batches, Batches(data.test, size)
 

@@ -12,6 +12,7 @@ from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
+from ..tensor.conversion import lift_if_tracing
 from ..tensor.core import Tensor
 from .axes import negative_axis
 from .creation import asarray
@@ -30,6 +31,7 @@ def canonical_index(x: Tensor, index: Any) -> Any:
     kind = type(index)
     if kind is int or kind is type(None) or kind is type(Ellipsis):
         return index
+    lift_if_tracing(x)  # before its backend is compared with that of the index
     if kind is tuple:
         return tuple([part if type(part) is int else _part(x, part) for part in index])
     return _part(x, index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
@@ -15,6 +16,7 @@ from .layout import positive
 from .losses import Loss, check_classes, check_output, loss_named
 
 if TYPE_CHECKING:
+    from .compiled import CompiledSteps
     from .network import Mlp
 
 __all__ = ["evaluate", "fit"]
@@ -25,7 +27,7 @@ Callback = Callable[[dict[str, Any]], Any]
 def fit(
     mlp: Mlp, x: Any, y: Any, epochs: int, batch_size: int, loss: str, optimizer: Any, lr: float | None, schedule: Any,
     clip_norm: float | None, shuffle: bool, seed: int | None, validation: tuple[Any, Any] | None, metrics: Any,
-    callback: Callback | None,
+    callback: Callback | None, compile: bool | None,
 ) -> History:  # fmt: skip
     """See `Mlp.fit`."""
     epochs = positive("fit: epochs", epochs)
@@ -38,7 +40,7 @@ def fit(
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise ConfigurationError("fit: validation must be a pair of x and y.")
         held_out = Evaluation(mlp, Samples(mlp, "fit: validation", *validation, loss, batch_size), collect(metrics))
-    updates = Updates(mlp, samples, optimizer, lr, schedule, clip_norm)
+    updates = Updates(mlp, samples, optimizer, lr, schedule, clip_norm, epochs, compile)
     order = _Order(samples.count, seed) if shuffle else None
     history = History()
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises by name
@@ -169,24 +171,59 @@ class Updates:
     """Steps of an optimizer, and what the last one leaves: its outputs, gradient norm and rate, and its number."""
 
     def __init__(
-        self, mlp: Mlp, samples: Samples, optimizer: Any, lr: float | None, schedule: Any, clip_norm: float | None
-    ) -> None:
+        self, mlp: Mlp, samples: Samples, optimizer: Any, lr: float | None, schedule: Any, clip_norm: float | None,
+        epochs: int = 1, compile: bool | None = False,
+    ) -> None:  # fmt: skip
         from ..optim import Scheduler
         from ..optim.schedules import Plateau
 
-        self._mlp, self._loss, self._clip_norm = mlp, samples.loss, clip_norm
-        self._scratch = mlp.scratch(samples.batch)
-        self._grads = mlp.gradients(samples.batch, input_gradient=False)
-        for rows in {samples.batch, samples.count % samples.batch or samples.batch}:  # the last batch may be shorter
-            self._grads._plan(self._scratch._plan(samples.x[:rows], "fit"), self._scratch, False)
-        self._optimizer, self._gradients = _optimizer(mlp, self._grads, optimizer, lr)
+        self._mlp, self._samples, self._loss, self._clip_norm = mlp, samples, samples.loss, clip_norm
+        self._scratch: Any = None
+        self._compiled: CompiledSteps | None = None
+        made = _chosen(mlp, samples, optimizer, lr, clip_norm, epochs, compile)
+        if made is not None:
+            self._compiled, self._optimizer = made
+        else:
+            self._allocate()
+            self._optimizer, self._gradients = _optimizer(mlp, self._grads, optimizer, lr)
         self._scheduler = None if schedule is None else Scheduler(self._optimizer, schedule)
         self._waits = isinstance(schedule, Plateau)  # for what an epoch gives
         self.count = 0
         self.norm = self.learning_rate = 0.0
         self.outputs: Any = None
 
+    def _allocate(self) -> None:
+        """The buffers of steps that are not compiled."""
+        samples = self._samples
+        self._scratch = self._mlp.scratch(samples.batch)
+        self._grads = self._mlp.gradients(samples.batch, input_gradient=False)
+        for rows in {samples.batch, samples.count % samples.batch or samples.batch}:  # the last batch may be shorter
+            self._grads._plan(self._scratch._plan(samples.x[:rows], "fit"), self._scratch, False)
+
     def step(self, inputs: Any, targets: Any, epoch: int) -> float:
+        value = self._compiled_step(inputs, targets)
+        if value is None:
+            value = self._plain_step(inputs, targets, epoch)
+        if self._scheduler is not None and not self._waits:
+            self._scheduler.step()
+        self.count += 1
+        return value
+
+    def _compiled_step(self, inputs: Any, targets: Any) -> float | None:
+        """The loss; None if nothing was done, because steps are not compiled or something may not be finite."""
+        if self._compiled is None:
+            return None
+        rate = float(self._optimizer.param_groups[0]["lr"])
+        done = self._compiled.run(inputs, targets)
+        if not done.is_made:
+            return None
+        self.learning_rate, self.outputs, self.norm = rate, done.outputs, done.norm
+        return done.loss
+
+    def _plain_step(self, inputs: Any, targets: Any, epoch: int) -> float:
+        if self._scratch is None:
+            self._allocate()
+            self._gradients = self._mlp._layout.views(self._grads.parameters)
         mlp, scratch, grads = self._mlp, self._scratch, self._grads
         self.outputs = outputs = mlp.forward(inputs, scratch)
         value = self._loss.run(outputs, targets, grads._d_output[: len(inputs)], grads)
@@ -201,9 +238,8 @@ class Updates:
             grads._shrink(norm, self._clip_norm)
         self.learning_rate = float(self._optimizer.param_groups[0]["lr"])
         self._optimizer.step(self._gradients)
-        if self._scheduler is not None and not self._waits:
-            self._scheduler.step()
-        self.count += 1
+        if self._compiled is not None:
+            self._compiled.settle()
         return value
 
     def observe(self, value: float) -> None:
@@ -212,16 +248,38 @@ class Updates:
             self._scheduler.step(value)
 
 
+def _chosen(
+    mlp: Mlp, samples: Samples, wanted: Any, lr: float | None, clip_norm: Any, epochs: int, compile: bool | None
+) -> tuple[CompiledSteps, Any] | None:
+    """Compiled steps and their optimizer, unless they are not wanted or not possible."""
+    if compile is False:
+        return None
+    from .compiled import compiled_steps
+
+    make = None
+    if isinstance(wanted, str):
+        kind, options = _named(wanted, lr)
+        if "step" not in vars(kind):  # one that steps in a way of its own says itself what it needs
+            make = partial(kind, **options)
+    return compiled_steps(mlp, samples, make, clip_norm, epochs, compile)
+
+
+def _named(wanted: str, lr: float | None) -> tuple[Any, dict[str, Any]]:
+    """The kind of optimizer that has this name, and its options."""
+    from .. import optim
+
+    kinds: dict[str, Any] = {name.lower(): kind for name, kind in vars(optim).items() if _is_optimizer(kind)}
+    if wanted.lower() not in kinds:
+        raise ConfigurationError(f"fit: there is no optimizer {wanted!r}; there are {', '.join(sorted(kinds))}.")
+    return kinds[wanted.lower()], {} if lr is None else {"lr": lr}
+
+
 def _optimizer(mlp: Mlp, grads: Any, wanted: Any, lr: float | None) -> tuple[Any, list[Any]]:
     """An optimizer of the network's parameters, and the gradients in the order it wants them."""
     from .. import optim
 
-    kinds: dict[str, Any] = {name.lower(): kind for name, kind in vars(optim).items() if _is_optimizer(kind)}
     if isinstance(wanted, str):
-        if wanted.lower() not in kinds:
-            raise ConfigurationError(f"fit: there is no optimizer {wanted!r}; there are {', '.join(sorted(kinds))}.")
-        kind = kinds[wanted.lower()]
-        options = {} if lr is None else {"lr": lr}
+        kind, options = _named(wanted, lr)
         if kind.elementwise:  # then all parameters can be updated as one
             return kind([mlp.parameters], **options), [grads.parameters]
         return kind(mlp._layout.views(mlp.parameters), **options), mlp._layout.views(grads.parameters)

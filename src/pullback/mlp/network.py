@@ -225,6 +225,7 @@ class Mlp:
         validation: tuple[Any, Any] | None = None,
         metrics: Any = (),
         callback: Callable[[dict[str, Any]], Any] | None = None,
+        compile: bool | None = None,
     ) -> History:
         """Train on samples `x` (samples, in) and targets `y`; `history.epochs` has a record for each epoch.
 
@@ -232,6 +233,9 @@ class Mlp:
         `optimizer` names one of `pb.optim`, or makes one of a list of arrays; `lr` is its learning rate if it is not to
         be the optimizer's own default, and `schedule` one of `pb.optim.schedules`, counted in steps. `callback` gets
         each epoch's record and ends training by returning True. Equal seeds give equal bits.
+
+        With `compile` a step is one native call (see `pb.compile`); by default where the steps are so many that
+        compiling pays, which optimizers given as a function never do.
 
         A loss or a gradient that is not finite raises `NumericalInstabilityError`, and leaves the parameters as they
         were before that step.
@@ -245,7 +249,7 @@ class Mlp:
         """
         from .fitting import fit
 
-        options = (loss, optimizer, lr, schedule, clip_norm, shuffle, seed, validation, metrics, callback)
+        options = (loss, optimizer, lr, schedule, clip_norm, shuffle, seed, validation, metrics, callback, compile)
         return fit(self, x, y, epochs, batch_size, *options)
 
     def evaluate(

@@ -16,6 +16,8 @@ from .rebuilding import from_tree, to_tree
 
 _PARAMETER, _BUFFER, _UNSAVED = "parameter", "buffer", "buffer that is not saved"
 _OWN = frozenset(("_kinds", "_slots"))  # a module's attributes that are not the user's
+#: How often an attribute of any module was assigned: where this is as it was, nobody needs to look at them again.
+assignments = [0]
 
 
 class Module:
@@ -57,6 +59,7 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+        assignments[0] += 1
         if isinstance(value, (Tensor, list, tuple, dict)):
             for path, part in _parts(name, value, self._slots):
                 if isinstance(part, Tensor):
@@ -64,6 +67,7 @@ class Module:
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
+        assignments[0] += 1
         for path in [path for path in self._kinds if path.split(".")[0] == name]:
             del self._kinds[path]
 
@@ -200,6 +204,7 @@ class Module:
         """Put the whole tree into training mode, where dropout and batch statistics act; returns the module."""
         for module in self.modules():
             vars(module)["training"] = bool(mode)  # a frozen dataclass has modes too
+        assignments[0] += 1
         return self
 
     def eval(self) -> Self:

@@ -9,7 +9,7 @@ from ..errors import ConfigurationError, ShapeError
 from ..functions import normalization as functions
 from ..functions.creation import asarray
 from ..functions.filled import ones, zeros
-from ..modes import no_grad
+from ..modes import no_grad, tracing
 from ..tensor.core import Tensor
 from . import init
 from .module import Module, Parameter
@@ -183,7 +183,9 @@ class _BatchNorm(_Affine):
         uses_batch = self.training or mean is None
         if not (self.training and mean is not None and var is not None and count is not None):
             return functions.batch_norm(x, mean, var, self.weight, self.bias, uses_batch, 0.0, self.eps)[0]
-        momentum = 1.0 / (count.item() + 1) if self.momentum is None else self.momentum
+        momentum: Any = self.momentum
+        if momentum is None:  # as a tensor where a compiled program counts the batches
+            momentum = 1.0 / (count.item() + 1) if tracing() is None else 1.0 / (count + 1).astype(mean.dtype)
         out, new_mean, new_var = functions.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps)
         with no_grad():  # written in place: the buffers stay the same objects, and the graph does not see it
             mean[...] = new_mean

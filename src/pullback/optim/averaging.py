@@ -8,7 +8,7 @@ from typing import Any, Iterable, Iterator, Mapping
 import numpy as np
 
 from .. import backends, dtypes, modes
-from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError
+from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError, TraceError
 from ..tensor.core import Tensor, make
 from ..tensor.writing import adopt, separate
 from .arithmetic import arithmetic_of
@@ -65,6 +65,11 @@ class ExponentialMovingAverage:
     def update(self) -> None:
         """Move the averages towards the parameters; on NumPy nothing is allocated."""
         self._refuse_while_applied("update")
+        if modes.tracing() is not None:
+            raise TraceError(
+                "ExponentialMovingAverage.update counts its updates, which a compiled function would do once. Call it "
+                "after the compiled step."
+            )
         tensors = self._tensors()
         _check_match(tensors, self._averages)
         self.updates += 1

@@ -12,7 +12,7 @@ from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
 from ..tensor.conversion import lift_if_tracing
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, note_cell
 from ..tensor.quantized import QuantizedTensor
 from . import state
 from .arithmetic import Arithmetic
@@ -230,6 +230,9 @@ class Optimizer:
         >>> w.grad
         tensor([0.])
         """
+        trace = modes.tracing()
+        if trace is not None:
+            trace.note_optimizer(self)
         for slots in self._slots:
             for slot in slots:
                 if isinstance(slot.parameter, Tensor):
@@ -258,6 +261,8 @@ class Optimizer:
                     gradient = grads.get(parameter) if isinstance(parameter, Tensor) else None
                 elif isinstance(parameter, Tensor):
                     node = parameter._node
+                    if type(node) is Leaf:
+                        note_cell(node.cell)
                     gradient = node.cell.value if type(node) is Leaf else None
                 else:
                     raise ConfigurationError("step: NumPy arrays have no `.grad`. Pass a list with their gradients.")

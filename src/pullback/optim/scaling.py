@@ -90,6 +90,9 @@ class LossScaler:
     def _scaled(self, loss: Any) -> Any:
         if not isinstance(loss, Tensor):
             raise DtypeError(f"LossScaler.scale: expected a tensor, got {type(loss).__name__}: {loss!r:.60}")
+        trace = modes.tracing()
+        if trace is not None:
+            trace.note_attribute(self, "_scale")
         with np.errstate(over="ignore"):
             scaled = loss * self._scale
         if isinstance(scaled, Dual) or scaled._node is None:

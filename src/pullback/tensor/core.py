@@ -135,9 +135,11 @@ class Tensor(_Attached):
     @property
     def grad(self) -> Tensor | None:
         """The gradient added up by `backward`, or None."""
-        if isinstance(self._node, Leaf):
-            return self._node.cell.value
-        return self._cell.value if hasattr(self, "_cell") else None
+        cell = self._node.cell if isinstance(self._node, Leaf) else getattr(self, "_cell", None)
+        if cell is None:
+            return None
+        note_cell(cell)
+        return cell.value
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -190,7 +192,7 @@ class Tensor(_Attached):
 
 
 def note_cell(cell: GradCell) -> None:
-    """Tell the trace that is running, if any, that the gradient in `cell` is about to change."""
+    """Tell the trace that is running, if any, that the gradient in `cell` is looked at or about to change."""
     trace = modes.tracing()
     if trace is not None:
         trace.note_cell(cell)

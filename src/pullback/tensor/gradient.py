@@ -42,6 +42,7 @@ def scale_grad(self: Tensor, factor: float) -> None:
     if not math.isfinite(factor):
         raise ValueError(f"scale_grad: the factor must be finite, got {factor!r}.")
     cell = self.grad_cell
+    note_cell(cell)
     if cell.value is not None:
         cell.value *= float(factor)
 
@@ -49,6 +50,7 @@ def scale_grad(self: Tensor, factor: float) -> None:
 def zero_grad(self: Tensor) -> None:
     """Set `.grad` to zeros, keeping its memory; a tensor without gradient stays without."""
     cell = self.grad_cell
+    note_cell(cell)
     if cell.value is not None:
         cell.value[...] = 0.0
 

@@ -36,6 +36,19 @@ def numpy_reshape(a: Any, shape: Any, order: Any = "C", *, copy: Any = None) -> 
     return pb.reshape(_tensor(a), shape)
 
 
+def numpy_shape(a: Any) -> tuple[int, ...]:
+    return _tensor(a).shape
+
+
+def numpy_ndim(a: Any) -> int:
+    return _tensor(a).ndim
+
+
+def numpy_size(a: Any, axis: Any = None) -> int:
+    x = _tensor(a)
+    return x.size if axis is None else x.shape[axis]
+
+
 def numpy_ravel(a: Any, order: Any = "C") -> Any:
     _only_c_order("ravel", order)
     return pb.ravel(_tensor(a))

@@ -21,7 +21,7 @@ def text_of(tensor: Any) -> str:
     """
     backend = backends.of(tensor._data)
     if backend is None or not backend.is_concrete(tensor._data):
-        return f"tensor(<{type(tensor._data).__name__}>, shape={tensor.shape})"
+        return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"
     values = _printable(backend.to_numpy(tensor._data))
     return laid_out("tensor(", values, _notes(tensor, values))
 

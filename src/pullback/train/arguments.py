@@ -33,6 +33,14 @@ def check_parts(model: Any, loss: Any, optimizer: Any, scaler: Any, average: Any
             raise ConfigurationError(f"Trainer: {_described(callback)} is not a pb.train.Callback.")
 
 
+def check_folder(folder: Any, checkpoint_every: Any, best: Any) -> None:
+    """Refuse to write checkpoints nowhere."""
+    if folder is None and (checkpoint_every is not None or best is not None):
+        raise ConfigurationError("Trainer: checkpoint_every and best need a folder to write to: pass folder=...")
+    if checkpoint_every is not None:
+        check_count("Trainer", "checkpoint_every", checkpoint_every, 1)
+
+
 def check_count(caller: str, name: str, value: Any, least: int = 0) -> None:
     """Refuse what is no number of epochs or steps."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:

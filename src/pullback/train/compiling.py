@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from importlib.util import find_spec
-from operator import is_
+from os.path import basename
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from .. import modes, tree
 from ..autodiff import guard
 from ..autodiff.gradients import Gradients, backward
+from ..autodiff.graph import is_library
 from ..errors import NumericalInstabilityError, TraceError
 from ..functions.creation import asarray
 from ..functions.elementwise import maximum, minimum, sqrt, square
 from ..functions.sorting import where
 from ..tensor.core import Tensor
-from .surroundings import Surroundings, identities
+from .surroundings import Surroundings
 from .weighing import finite_value, weight_of
 
 if TYPE_CHECKING:
@@ -27,6 +30,27 @@ _MOST_CHANGES = 3  # of what a program takes for granted, before it is left alon
 
 class NotCompiledWarning(UserWarning):
     """A step could not be compiled and runs operation by operation. It says why; `compile=False` silences it."""
+
+
+def tell(caller: str, reason: str) -> None:
+    """Warn, at the user's line, that what could not be compiled runs all the same."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and is_library(frame.f_code):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{caller}: steps run without being compiled: {reason.rstrip('.')}. Pass compile=False to have it so without "
+        "this notice.",
+        NotCompiledWarning,
+        stacklevel=level,
+    )
+
+
+def described(error: Exception) -> str:
+    """Why tracing or compiling failed: a trace tells the user; anything else is to be reported, with its place."""
+    if isinstance(error, TraceError):
+        return str(error)
+    place = extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {basename(place.filename)}:{place.lineno}, {place.name}: {error}".rstrip(": ")
 
 
 def why_not(accumulate: int, scaler: Any, device: Any) -> str | None:
@@ -66,55 +90,35 @@ class CompiledStep:
 
         self._surroundings = Surroundings(self._updater.model, self._updater.loss)
         self._compiled = compile(self._step)
-        self._identities: list[Any] | None = None
 
     def run(self, batch: tuple[Any, ...]) -> tuple[Any, Any, float, float, bool] | None:
-        """The output, the loss, the gradient's norm, the loss's weight and whether it is a sum; None if not compiled."""
+        """The output, the loss, the gradient's norm, the loss's weight, whether it is a sum; None if not compiled."""
         reason = self._reason_to_stop()
         if reason is None:
-            self._is_eager = False
             try:
                 output, loss, norm, *weight = self._compiled(*batch)
-                if self._identities is None:
-                    self._identities = list(identities(self._updater.model, self._updater.optimizer))
                 return output, loss, float(norm), float(weight[0]) if weight else weight_of(batch[-1]), bool(weight)
             except (NumericalInstabilityError, MemoryError):
                 raise
             except Exception as error:
                 self._surroundings.restore()
-                if self._is_eager or self._is_required:
+                if self._is_required:
                     raise
-                reason = f"{error}" if isinstance(error, TraceError) else f"{type(error).__name__}: {error}"
+                reason = described(error)
         elif self._is_required:
             raise TraceError(f"Trainer: the step cannot be compiled: {reason}.")
         self.failure = reason
         return None
 
-    def tell(self) -> None:
-        """Say that steps are not compiled from now on. It is said after an eager step went well: else that's the error."""
-        warnings.warn(
-            f"Trainer: steps run without being compiled from here on: {self.failure.rstrip('.')}. "
-            "Pass compile=False to train so from the start, without this notice.",
-            NotCompiledWarning,
-            stacklevel=2,
-        )
-
     def _reason_to_stop(self) -> str | None:
         """Why no program would do, now that something has changed; else get ready for another one."""
         name = self._surroundings.changed()
-        if name is None:
-            if self._identities is None or self._is_as_before(self._identities):
-                return None
-        else:
+        if name is not None:
             self._changes += 1
             if self._changes > _MOST_CHANGES:
                 return f"`{name}`, which the step looks at, keeps changing; a number that changes is best a tensor"
-        self._start()
+            self._start()
         return None
-
-    def _is_as_before(self, before: list[Any]) -> bool:
-        now = list(identities(self._updater.model, self._updater.optimizer))
-        return len(now) == len(before) and all(map(is_, now, before))
 
     # -- the step ----------------------------------------------------------------------------------
 
@@ -123,7 +127,6 @@ class CompiledStep:
         updater = self._updater
         trace = modes.tracing()
         if trace is None:
-            self._is_eager = True
             updater.keep_buffers()
         output, loss, weight, is_sum = updater.computed(batch)
         mean = loss / weight if is_sum else loss
@@ -134,16 +137,13 @@ class CompiledStep:
             finite_value(loss)
             norm = updater.update(gradients)
             return tree.map(_detached, output), loss.detach(), norm, *([weight] if is_sum else [])
-        norm, is_fine = _norm(gradients)
-        if isinstance(weight, Tensor):
-            is_fine = is_fine & (weight > 0)
+        norm, is_right = norm_and_check(gradients)
         # Looked at whatever the guard's mode: an alarm leaves everything as it was, and runs the step eagerly.
-        trace.check([loss._data, where(is_fine, 0.0, float("inf"))._data])
+        trace.check([loss._data, is_right._data])
+        if isinstance(weight, Tensor):
+            trace.check([alarm_unless(weight > 0)._data])
         if updater.clip_norm is not None:
-            limit = float(updater.clip_norm)
-            factor = minimum(limit / maximum(norm, limit), 1.0)
-            for gradient in gradients:
-                gradient *= factor.astype(gradient.dtype)
+            clip(gradients, norm, updater.clip_norm)
         updater.optimizer.step(gradients)
         changed = self._surroundings.changed()
         if changed is not None:
@@ -152,8 +152,8 @@ class CompiledStep:
         return (*result, asarray(weight).detach().astype("float64")) if is_sum else result
 
 
-def _norm(gradients: Gradients) -> tuple[Any, Any]:
-    """The joint L2 norm of traced gradients, and whether it is right: a sum of squares may vanish or overflow."""
+def norm_and_check(gradients: Gradients) -> tuple[Any, Any]:
+    """The joint L2 norm of traced gradients, and an alarm if it is wrong: a sum of squares may vanish or overflow."""
     total: Any = None
     for gradient in gradients:
         wide = gradient.astype("float32") if gradient.dtype.itemsize < 4 else gradient
@@ -162,7 +162,19 @@ def _norm(gradients: Gradients) -> tuple[Any, Any]:
     if total is None:
         raise TraceError("the loss depends on no parameter")
     lowest, highest = _RANGE
-    return sqrt(total), (total > lowest) & (total < highest)
+    return sqrt(total), alarm_unless((total > lowest) & (total < highest))
+
+
+def alarm_unless(condition: Any) -> Any:
+    """Something that is finite if the condition holds, for a trace to check."""
+    return where(condition, 0.0, float("inf"))
+
+
+def clip(gradients: Gradients, norm: Any, limit: float) -> None:
+    """Scale traced gradients of this norm so that it is at most `limit`."""
+    factor = minimum(float(limit) / maximum(norm, float(limit)), 1.0)
+    for gradient in gradients:
+        gradient *= factor.astype(gradient.dtype)
 
 
 def _detached(part: Any) -> Any:

@@ -8,7 +8,7 @@ of the loss and the methods of your classes what they see of enclosing functions
 from __future__ import annotations
 
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
@@ -103,15 +103,17 @@ class Surroundings:
 
     def _add_callable(self, name: str, function: Any) -> None:
         if isinstance(function, Module):
-            for inner, module in function.named_modules():
-                self._add_module(f"{name}.{inner}." if inner else f"{name}.", module)
+            for path, module in function.named_modules():
+                self._add_module(f"{name}.{path}." if path else f"{name}.", module)
         elif isinstance(function, MethodType):
-            self._add_function(name, function.__func__)
-            self._add_object(f"{name}.__self__", function.__self__, function.__func__.__code__.co_names)
+            inner: Any = function.__func__
+            self._add_callable(name, inner)
+            if isinstance(inner, FunctionType):
+                self._add_object(f"{name}.__self__", function.__self__, inner.__code__.co_names)
         elif isinstance(function, FunctionType):
             self._add_function(name, function)
         elif not _is_library(type(function)):
-            call = getattr(type(function), "__call__", None)
+            call: Any = type(function).__call__
             if isinstance(call, FunctionType):
                 self._add_function(name, call)
                 self._add_object(name, function, call.__code__.co_names)
@@ -181,16 +183,4 @@ def _refill(container: Any, before: Any) -> None:
 def _is_library(thing: Any) -> bool:
     """Whether code is Pullback's or NumPy's own, which keeps nothing from call to call."""
     name = getattr(thing, "__module__", None) or getattr(thing, "__name__", "")
-    return name.partition(".")[0] in ("pullback", "numpy", "math", "builtins")
-
-
-def identities(model: Any, optimizer: Any) -> Iterator[Any]:
-    """The objects that a compiled step updates or finds gradients by; with others it would be another program."""
-    for slots in optimizer._slots:
-        for slot in slots:
-            yield slot.parameter
-            yield getattr(slot.parameter, "_node", None)
-            yield from slot.buffers
-    for parameter in model.parameters():
-        yield parameter
-        yield parameter._node
+    return str(name).partition(".")[0] in ("pullback", "numpy", "math", "builtins")

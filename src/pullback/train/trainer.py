@@ -15,7 +15,7 @@ from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
 from . import metrics as metric_functions
-from .arguments import check_batches, check_count, check_parts, check_watched
+from .arguments import check_batches, check_count, check_folder, check_parts, check_watched
 from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
 from .early_stopping import Best
@@ -80,10 +80,7 @@ class Trainer:
         compile: bool | None = None,
     ) -> None:
         check_parts(model, loss, optimizer, scaler, average, callbacks)
-        if folder is None and (checkpoint_every is not None or best is not None):
-            raise ConfigurationError("Trainer: checkpoint_every and best need a folder to write to: pass folder=...")
-        if checkpoint_every is not None:
-            check_count("Trainer", "checkpoint_every", checkpoint_every, 1)
+        check_folder(folder, checkpoint_every, best)
         if isinstance(average, float):
             average = ExponentialMovingAverage(model, average)
         self.model = model
@@ -187,6 +184,11 @@ class Trainer:
     def seconds(self) -> float:
         """How long the run has taken, its stretches before an interruption included."""
         return self._seconds + (0.0 if self._began is None else perf_counter() - self._began)
+
+    @property
+    def why_not_compiled(self) -> str | None:
+        """Why the steps of this run are not compiled, although nobody said `compile=False`; None if they are."""
+        return self._updater.why_not_compiled
 
     @property
     def learning_rate(self) -> float:

@@ -15,7 +15,7 @@ from ..functions.creation import asarray
 from ..modes import no_grad, tracing
 from ..optim.accumulation import Accumulation
 from ..tensor.core import Tensor
-from .compiling import CompiledStep, why_not
+from .compiling import CompiledStep, tell, why_not
 from .weighing import total_of, weight_of
 
 _SMALLEST_SCALE = 2.0**-24  # gradients that overflow even so are infinite for another reason
@@ -59,7 +59,7 @@ class Updater:
         self._norm: float | None = None  # of an update that is made already
         self._compile = compile
         self._compiled: Any = None
-        self.why_not_compiled: str | None = None
+        self.why_not_compiled: str | None = None  # although nobody has said not to
 
     def begin(self) -> None:
         """Get ready for a run: know where the model is, and which buffers it has."""
@@ -69,7 +69,7 @@ class Updater:
 
     def choose(self) -> None:
         """Decide whether the steps of a run are compiled."""
-        self._compiled, self.why_not_compiled = None, "compile is false"
+        self._compiled = self.why_not_compiled = None
         if self._compile is not False:
             self.why_not_compiled = why_not(self.accumulate, self.scaler, self.device)
             if self.why_not_compiled is None:
@@ -127,9 +127,8 @@ class Updater:
             if done is None:
                 result = self._add(batch)
                 if self._compiled is not None:  # so it can be done, but not compiled
-                    failed, self._compiled = self._compiled, None
-                    self.why_not_compiled = failed.failure
-                    failed.tell()
+                    self.why_not_compiled, self._compiled = self._compiled.failure, None
+                    tell("Trainer", self.why_not_compiled)
                 return result
         self._buffers = []
         output, loss, self._norm, weight, is_sum = done

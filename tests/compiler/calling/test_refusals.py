@@ -103,7 +103,7 @@ def test_other_devices_are_refused() -> None:
 
 def test_memory_that_is_not_there() -> None:
     def huge(x: Any) -> Any:
-        return pb.sum(pb.sort(pb.broadcast_to(x, (1 << 22, 1 << 22)), axis=0))
+        return pb.sum(pb.sort(pb.broadcast_to(x, (1 << 24, 1 << 24)), axis=0))
 
     with pytest.raises(MemoryError):
         pb.compile(huge)(pb.tensor([1.0]))
@@ -157,3 +157,19 @@ class TestGuard:
             assert step().tolist() == [-np.inf]
         with pb.guard("warn"), np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
             assert step().tolist() == [-np.inf]
+
+
+def test_an_index_that_numpys_kernel_finds_out_of_bounds_is_the_error_of_the_eager_call() -> None:
+    count = pb.tensor([0.0])
+
+    @pb.compile
+    def put(x: Any, i: Any) -> Any:
+        with pb.no_grad():
+            count.__iadd__(1.0)
+        return pb.put_along_axis(x, i, 1.0, axis=1)
+
+    x = pb.zeros((2, 3))
+    put(x, pb.tensor([[0], [2]]))
+    with pytest.raises(pb.IndexingError):
+        put(x, pb.tensor([[0], [3]]))
+    assert put(x, pb.tensor([[1], [2]])).tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

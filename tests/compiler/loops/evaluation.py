@@ -10,8 +10,9 @@ import ml_dtypes
 import numpy as np
 from llvmlite import ir
 
-from pullback.compiler.llvm import jit, loops
 from pullback.compiler.llvm.code import ITEMSIZE, Emitted
+from pullback.compiler.llvm.loops import emitting as loops
+from pullback.compiler.llvm.runtime import jit
 from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

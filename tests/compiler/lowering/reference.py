@@ -55,8 +55,7 @@ class Machine:
             self.memory[id(buffer)] = np.full(buffer.nbytes, 0xFF, np.uint8)
         for buffer, contents in schedule.constants:
             memory = np.ascontiguousarray(contents).reshape(-1).view(np.uint8)
-            if not any(contents is array for array, _ in schedule.checks):
-                memory = np.frombuffer(bytes(memory.tobytes()), np.uint8)  # cannot be written
+            memory = np.frombuffer(bytes(memory.tobytes()), np.uint8)  # cannot be written
             assert memory.nbytes == buffer.nbytes
             self.memory[id(buffer)] = memory
         self.schedule = schedule
@@ -180,9 +179,7 @@ class Machine:
 
 
 def _filled(args: Any, reads: list[Any]) -> Any:
-    return tuple(
-        reads[a.index] if isinstance(a, Hole) else _filled(a, reads) if isinstance(a, tuple) else a for a in args
-    )
+    return tuple(reads[a.index] if isinstance(a, Hole) else _filled(a, reads) if type(a) is tuple else a for a in args)
 
 
 def _dtype(name: str) -> Any:

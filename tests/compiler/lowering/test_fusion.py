@@ -105,6 +105,31 @@ def test_an_optimizers_step_is_one_loop_for_each_parameter_and_in_place() -> Non
     assert kinds(schedule) == "LL" and schedule.arena_bytes == 0
 
 
+def test_an_update_that_waits_for_a_sum_of_what_it_uses_is_one_loop_in_place() -> None:
+    # Adam, only if the gradient is finite: its square is used by the update and by the sum that decides.
+    b = Building()
+    p, m, v, x = (b.input(abs(_normal(8, 8))) for _ in range(4))
+    g = b.matmul(x, p)
+    squared = b.square(g)
+    fine = b.isfinite(b.sum(squared, None, False))
+    new_m, new_v = b.add(b.multiply(m, 0.9), b.multiply(g, 0.1)), b.add(b.multiply(v, 0.9), b.multiply(squared, 0.1))
+    new_p = b.subtract(p, b.divide(b.multiply(new_m, 0.1), b.sqrt(new_v)))
+    updates = [(old, b.where(fine, new, old)) for old, new in ((p, new_p), (m, new_m), (v, new_v))]
+    schedule = checked(b.program([], updates), b.given())
+    assert kinds(schedule) == "PLL"  # the product, the sum, the update
+    assert len(schedule.calls[-1].kernel.writes) == 3
+    assert {location.buffer.kind for location in schedule.calls[-1].writes} == {"input"}
+
+
+def test_a_sum_and_other_users_of_what_it_adds_up_share_a_loop() -> None:
+    b = Building()
+    x = b.input(_normal(8, 8))
+    squared = b.square(x)
+    schedule = checked(b.program([b.sum(squared, None, False), b.exp(squared)]), b.given())
+    assert kinds(schedule) == "L"
+    assert sum(step.op == "square" for step in schedule.calls[0].kernel.steps) == 1
+
+
 def test_an_mlp_step() -> None:
     b = Building()
     x, y = b.input(_normal(8, 3)), b.input(_normal(8, 2))

@@ -103,7 +103,7 @@ def test_gathering_and_scattering() -> None:
         b.index_add(x, got, (rows, other)), b.take_transposed(b.take(x, other, -2), other, 5, -2),
     ]  # fmt: skip
     schedule = checked(b.program(outputs), b.given())
-    assert "H" not in kinds(schedule) and len(schedule.checks) > 0
+    assert "H" not in kinds(schedule)
 
 
 def test_gathering_along_an_axis() -> None:
@@ -119,18 +119,6 @@ def test_gathering_along_an_axis() -> None:
     outputs += [b.take_along_axis(x, one, -3), b.take_along_axis(b.input(_normal(6)), b.input(np.array([1, 5])), -1)]
     schedule = checked(b.program(outputs), b.given())
     assert "H" not in kinds(schedule)
-
-
-def test_an_index_out_of_bounds_is_noted_with_its_line() -> None:
-    b = Building()
-    x, at = b.input(_normal(4, 2)), b.input(np.array([0, 3, 1]))
-    program = b.program([b.take(x, at, -2)])
-    schedule = lower(program)
-    reference.run(program, schedule, b.given())
-    ((status, site),) = schedule.checks
-    assert status[0] == 0 and site == "test.py:0"
-    reference.run(program, schedule, [b.arrays[x], np.array([0, 7, 1])])
-    assert status[0] == 2
 
 
 def test_what_dropout_keeps() -> None:

@@ -79,16 +79,12 @@ def _indices(machine: Any, kernel: Any, call: Any) -> list[Any]:
     made = []
     for (dtype, strides), location, size in zip(kernel.indices, call.reads[1:], kernel.sizes):
         index = machine.strided(location, dtype, kernel.places, strides).astype(np.int64)
-        made.append(_bounded(machine, call, np.where(index < 0, index + size, index), size))
+        made.append(_bounded(np.where(index < 0, index + size, index), size))
     return made
 
 
-def _bounded(machine: Any, call: Any, index: Any, size: int) -> Any:
-    outside = (index < 0) | (index >= size)
-    if outside.any():
-        status = machine.strided(call.writes[-1], "int64", (1,), (1,))
-        status[0] = 1 + int(np.flatnonzero(outside)[-1])
-    return np.where(outside, 0, index)
+def _bounded(index: Any, size: int) -> Any:
+    return np.where((index < 0) | (index >= size), 0, index)
 
 
 def _gather(machine: Any, kernel: Any, call: Any) -> None:
@@ -108,7 +104,7 @@ def _along(machine: Any, kernel: Any, call: Any) -> None:
     scatter = isinstance(kernel, w.ScatterAlong)
     wide, narrow = (*kernel.rows, kernel.size), (*kernel.rows, kernel.count)
     index = machine.strided(call.reads[1], kernel.index_dtype, narrow, kernel.index).astype(np.int64)
-    index = _bounded(machine, call, np.where(index < 0, index + kernel.size, index), kernel.size)
+    index = _bounded(np.where(index < 0, index + kernel.size, index), kernel.size)
     out = machine.strided(call.writes[0], kernel.dtype, wide if scatter else narrow, kernel.out)
     if scatter:
         value = machine.strided(call.reads[0], kernel.dtype, narrow, kernel.value)

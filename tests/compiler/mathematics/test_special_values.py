@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pullback.backends import NUMPY
-from pullback.compiler.llvm import mathematics
-from pullback.compiler.llvm.mathematics import SUPPORTED, supports
+from pullback.compiler.llvm.mathematics import operations as mathematics
+from pullback.compiler.llvm.mathematics.operations import SUPPORTED, supports
 
 from .mapped import mapped
 
@@ -109,8 +109,8 @@ def test_known_exponents(exponent: float, dtype: str, monkeypatch: pytest.Monkey
     """A constant exponent gives what the same exponent in memory gives."""
     from llvmlite import ir
 
-    from pullback.compiler.llvm import power
     from pullback.compiler.llvm.code import constant
+    from pullback.compiler.llvm.mathematics import power
 
     from .mapped import build, run
 

@@ -242,6 +242,31 @@ def test_stretches_that_overlap_or_leave_gaps_are_added() -> None:
     assert joined(*stretches((0, 2), (0, 2))) == ["place", "place", "add"]
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_single_places_side_by_side_are_put_together(axis: int) -> None:
+    shape = (3, 3, 3)
+    whole = [slice(None)] * 3
+    for order, left in (((2, 1, 0), ["concat"]), ((0, 1), ["concat", "place"]), ((0, 2), ["place", "place", "add"])):
+        b = Builder()
+        total: Any = None
+        for number in order:
+            value = b.input(np.random.default_rng(number).standard_normal((3, 3)))
+            index = (*whole[:axis], number, *whole[axis + 1 :])
+            part = b.make("place", value, shape, index if axis < 2 else (..., number))
+            total = part if total is None else b.make("add", total, part)
+        assert [op for op in joined(b, total) if op != "reshape"] == left
+
+
+def test_single_places_beside_stretches_are_put_together() -> None:
+    b = Builder()
+    row, rows = b.input(np.ones(6)), b.input(np.full((3, 6), 2.0))
+    parts = b.make("place", row, (4, 6), (0,)), b.make("place", rows, (4, 6), (slice(1, 4),))
+    assert joined(b, b.make("add", *parts)) == ["reshape", "concat"]
+    one = b.input(np.ones(()))
+    corners = b.make("place", one, (4, 6), (0, 0)), b.make("place", one, (4, 6), (0, 1))
+    assert joined(b, b.make("add", *corners)) == ["place", "place", "add"]
+
+
 def test_stretches_of_different_axes_are_added() -> None:
     b = Builder()
     rows, columns = b.input(np.ones((2, 6))), b.input(np.ones((4, 4)))

@@ -10,8 +10,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from pullback.compiler.llvm import emission, jit
+from pullback.compiler.llvm import emission
 from pullback.compiler.llvm.code import Emitted
+from pullback.compiler.llvm.runtime import jit
 from pullback.compiler.lowering.kernels import Product
 
 #: How a matrix may lie in memory.

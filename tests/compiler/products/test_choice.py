@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm import blas, emission, jit, natives, product_library, products
-from pullback.compiler.llvm.product_form import form_of
+from pullback.compiler.llvm import emission
+from pullback.compiler.llvm.products import blas, emitting as products, library as product_library
+from pullback.compiler.llvm.products.form import form_of
+from pullback.compiler.llvm.runtime import jit, natives
 from pullback.compiler.lowering.kernels import Product
 
 from .cases import KIND, Native, case, run_all

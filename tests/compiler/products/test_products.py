@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from pullback.compiler.llvm import blas, products
 from pullback.compiler.llvm.code import Emitted
-from pullback.compiler.llvm.product_form import form_of
-from pullback.compiler.llvm.small_products import Machine, emit_own
+from pullback.compiler.llvm.products import blas, emitting as products
+from pullback.compiler.llvm.products.form import form_of
+from pullback.compiler.llvm.products.small_products import Machine, emit_own
 from pullback.compiler.lowering.kernels import Product
 
 from .cases import LAYOUTS, Native, case, laid_out, run_all, strides

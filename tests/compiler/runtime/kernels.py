@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from pullback.compiler.llvm.code import F64, I64, Code, Emitted, load, store
-from pullback.compiler.llvm.executable import Executable
+from pullback.compiler.llvm.runtime.executable import Executable
 from pullback.compiler.lowering.kernels import Buffer, Call, Location, Schedule
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm import sharing
-from pullback.compiler.llvm.executable import build
+from pullback.compiler.llvm.runtime import sharing
+from pullback.compiler.llvm.runtime.executable import build
 from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
 
 from .kernels import Builder, run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.compiler.llvm.sharing import shared
+from pullback.compiler.llvm.runtime.sharing import shared
 from pullback.compiler.lowering.kernels import Buffer
 
 from .kernels import Affine, Builder, Columns, Reversed, Total

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import attention as reference
-from pullback.compiler.llvm import attention, attention_gradient
+from pullback.compiler.llvm.kernels import attention, attention_gradient
 from pullback.compiler.lowering.whole_kernels import Attention, AttentionGradient
 
 from .native import broadcast_strides, laid_out, run, strides

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import reductions
-from pullback.compiler.llvm import running
+from pullback.compiler.llvm.kernels import running
 from pullback.compiler.lowering.whole_kernels import Extreme, Running
 
 from .native import laid_out, run, strides
@@ -22,6 +22,8 @@ SHAPES = [
     ((2, 0, 3), 1),
     ((0, 3), 1),
     ((20, 37), 1),
+    ((1, 70), 1),
+    ((70, 2), 0),
 ]
 
 
@@ -69,7 +71,20 @@ def _extreme(op: str, x: Any, axis: int) -> Any:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((3, 5, 33), -1), ((7, 5), 0), ((40,), 0), ((4, 1), 1), ((3, 16), 1), ((0, 3), 1)]
+    ("shape", "axis"),
+    [
+        ((3, 5, 33), -1),
+        ((7, 5), 0),
+        ((40,), 0),
+        ((4, 1), 1),
+        ((3, 16), 1),
+        ((0, 3), 1),
+        ((9, 150), 0),
+        ((2, 7, 65), 1),
+        ((1, 40), 0),
+        ((2, 5, 64), 1),
+        ((5, 3, 20), 0),
+    ],
 )
 def test_positions_of_extremes(shape: Any, axis: int, op: str, dtype: str) -> None:
     x = _numbers(shape, dtype)
@@ -85,6 +100,15 @@ def test_first_nan_is_the_extreme(op: str) -> None:
     x[4] = np.nan
     x[5, 9] = x[5, 12] = np.inf
     np.testing.assert_array_equal(_extreme(op, x, 1), getattr(reductions, op)(x, (1,)))
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_first_nan_is_the_extreme_of_a_column(op: str) -> None:
+    x = _numbers((6, 37), "float64")
+    x[0, 20] = x[5, 36] = x[2, 0] = x[3, 5] = x[1, 5] = np.nan
+    x[:, 4] = np.nan
+    x[2, 9] = x[4, 9] = np.inf
+    np.testing.assert_array_equal(_extreme(op, x, 0), getattr(reductions, op)(x, (0,)))
 
 
 def test_rows_without_elements_have_no_extreme() -> None:

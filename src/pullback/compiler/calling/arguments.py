@@ -12,7 +12,8 @@ from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
 from ...tensor.core import Tensor, make
 from ..program import Value
-from ..tracing.symbol import Symbol
+from ..tracing.recorder import native
+from ..tracing.symbol import Symbol, kept
 
 _ndarray = np.ndarray
 
@@ -36,14 +37,19 @@ class Arguments:
         self.kinds = tuple(parts)
         self.key = (self.structure, self.kinds)
 
+    @property
+    def carry_tangents(self) -> bool:
+        """Whether a derivative is taken in forward mode."""
+        return any(isinstance(leaf, Dual) for leaf in self.leaves)
+
     def is_tracked(self, i: int) -> bool:
         """Whether a gradient is wanted for leaf `i`, which some operation made."""
         return getattr(self.leaves[i], "_node", None) is not None and modes.is_recording()
 
     def array(self, i: int) -> Any:
-        """The raw array of dynamic leaf `i`."""
+        """The raw array of dynamic leaf `i`, in this machine's order of bytes."""
         leaf = self.leaves[i]
-        return leaf._data if isinstance(leaf, Tensor) else leaf
+        return native(leaf._data if isinstance(leaf, Tensor) else leaf)
 
     def on_symbols(self, recorder: Any) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple[Value, Tensor]]]:
         """Arguments for a trace, with symbols for the dynamic ones; and these, in order."""
@@ -60,8 +66,7 @@ class Arguments:
 
     def name_of(self, i: int) -> str:
         """How to name leaf `i` in a message: "0['x']" or "'y'"."""
-        path = self.structure._paths()[i]  # "[0][2]['x']" or "[1]['y']"
-        return path[3:].replace("[", "", 1).replace("]", "", 1) if path.startswith(("[0]", "[1]")) else path
+        return _name(self.structure._paths()[i])
 
 
 def _is_whole(x: Any) -> bool:
@@ -75,6 +80,8 @@ def _is_input(name: str, leaf: Any) -> bool:
     if isinstance(leaf, Tensor):
         if type(leaf) is not Tensor or type(leaf._node) is Leaf:
             return False  # a variable: known by who it is, so that its gradient finds it
+        if type(leaf._data) is Symbol:
+            raise kept()
         if type(leaf._data) is not _ndarray:
             raise DeviceError(
                 f"{name}: pb.compile compiles for NumPy's arrays so far, and got a tensor on {leaf.device!r}. Move it "
@@ -93,20 +100,39 @@ def _is_input(name: str, leaf: Any) -> bool:
 
 def _fixed(leaf: Any) -> Any:
     """How a leaf that belongs to the program is recognised: by value where it has one, else by identity."""
-    if isinstance(leaf, (Tensor, Dual)):
-        return ("variable", id(leaf))
+    if isinstance(leaf, Tensor):
+        return (type(leaf), _Same(leaf))
+    if isinstance(leaf, (float, complex, np.inexact)):
+        return (type(leaf), repr(leaf))  # by its text: 0.0 is not -0.0, and NaN is NaN
+    if isinstance(leaf, (set, bytearray)):
+        leaf = frozenset(leaf) if isinstance(leaf, set) else bytes(leaf)
     try:
         hash(leaf)
     except TypeError:
-        return ("object", id(leaf))
+        return (type(leaf), _Same(leaf))
     return (type(leaf), leaf)
+
+
+class _Same:
+    """Equal if it holds the very same thing, which it keeps alive: another one may have its address later."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Same and other.thing is self.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
 
 
 def difference(before: Any, now: Arguments) -> str:
     """What is different about a call's arguments, in words."""
     structure, kinds = before
     if structure != now.structure:
-        return "the arguments have another structure"
+        return _difference_of_structures(structure._paths(), now.structure._paths())
     for i, (old, new) in enumerate(zip(kinds, now.kinds)):
         if old == new:
             continue
@@ -119,8 +145,36 @@ def difference(before: Any, now: Arguments) -> str:
             if old[3] != new[3]:
                 return f"{name} {'requires' if new[3] else 'does not require'} a gradient now"
             return f"{name} was of type {old[0].__name__} and is of type {new[0].__name__}"
-        if isinstance(new[1], (int, float)) and len(old) == 2:
-            advice = "; pass a number that changes as a tensor" if isinstance(new[1], float) else ""
-            return f"{name} was {old[1]!r} and is {new[1]!r}{advice}"
-        return f"{name} is another one"
+        was, now_is = _in_words(old), _in_words(new)
+        if was == now_is:
+            return f"{name} is another {now_is.removeprefix('a ')}"
+        advice = "; pass a number that changes as a tensor" if issubclass(old[0], float) and old[0] is new[0] else ""
+        return f"{name} was {was} and is {now_is}{advice}"
     return "nothing about the arguments"
+
+
+def _in_words(kind: Any) -> str:
+    """An argument as its part of the key has it."""
+    if len(kind) == 4:
+        return f"a {kind[0].__name__} of shape {kind[1]}"
+    if isinstance(kind[1], _Same):
+        thing = kind[1].thing
+        return "a tensor that requires a gradient" if isinstance(thing, Tensor) else f"a {type(thing).__name__}"
+    if issubclass(kind[0], (float, complex, np.inexact)):
+        return kind[1]
+    return repr(kind[1]) if isinstance(kind[1], (int, str, bytes, type(None))) else f"a {kind[0].__name__}"
+
+
+def _name(path: str) -> str:
+    """A leaf's name in messages, from its path: "[0][2]['x']" or "[1]['y']"."""
+    return path[3:].replace("[", "", 1).replace("]", "", 1) if path.startswith(("[0]", "[1]")) else path
+
+
+def _difference_of_structures(old: list[str], new: list[str]) -> str:
+    for path in new:
+        if path not in old:
+            return f"argument {_name(path)} was not there before"
+    for path in old:
+        if path not in new:
+            return f"argument {_name(path)} is not there any more"
+    return "the arguments are in other containers"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ..deferral import signals_later
 from ..program import Program
+from .inventory import inventory
 
 #: `execute(inputs, outputs)`: read those arrays, write these.
 Execute = Callable[[list[Any], list[Any]], None]
@@ -14,14 +16,16 @@ class Built:
     """A program that was optimised, lowered and compiled."""
 
     def __init__(self, program: Program) -> None:
-        from ..llvm.executable import build
+        from ..llvm.runtime.executable import build
         from ..lowering.lower import lower
         from ..passes import optimize
 
         given = len(program.inputs)
         self.program = optimize(program)
         schedule = lower(self.program)
-        self.executable = build(schedule)
+        with signals_later():
+            self.executable = build(schedule)
+        self.kernels = inventory(schedule.calls)
         self.folded = len(schedule.inputs) - given  # constants that folding added, which have memory of their own
         self.memory = {
             "inputs": sum(value.nbytes for value in program.inputs),

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
+import re
+import sys
 import warnings
-from functools import update_wrapper
-from threading import RLock
+from functools import partial, update_wrapper
+from types import FunctionType, MethodType
 from typing import Any, Callable
 
 from ... import modes
 from ...autodiff import guard
 from ...errors import TraceError
 from ...functions.creation import default_dtype
+from ..deferral import signals_later
+from ..locking import lock as _lock
 from .arguments import Arguments, difference
-from .quick import quick_call
+from .collection import collecting_later
 from .specialization import RefusedError, Specialization, specialize
 from .verification import is_verifying, verified
 
 _log = logging.getLogger("pullback.compile")
+_LLVMLITE = 0, 45  # the first one that needs no `initialize`
 _MANY = 8  # specializations after which one should wonder
-_lock = RLock()  # one trace at a time: it lends symbols to tensors that others may see
 
 
 def compile(function: Callable[..., Any] | None = None, *, max_traces: int | None = None) -> Any:
@@ -27,7 +31,10 @@ def compile(function: Callable[..., Any] | None = None, *, max_traces: int | Non
 
     Arguments may be trees of tensors and arrays, modules and optimizers; tensors found outside the function are inputs
     too, by reference, and are updated in place. Python numbers and other objects belong to the program: a new value,
-    shape or dtype makes a new one (`recompilations` says why), more than `max_traces` of them are an error.
+    shape or dtype makes a new one (`recompilations` says why), more than `max_traces` of them are an error. A module is
+    compiled by `pb.compile(model)`, and keeps its attributes and methods.
+
+    What was made can be looked at: `source`, `kernels`, `memory`, `traces`, `recompilations`.
 
     Needs llvmlite (`pip install pullback[compile]`).
 
@@ -51,9 +58,18 @@ class Compiled:
     """A function and its programs. Calling it runs the one that fits, or makes it."""
 
     def __init__(self, function: Callable[..., Any], max_traces: int | None = None) -> None:
+        _require_llvmlite()
         if not callable(function):
             raise TypeError(f"compile: expected a function, got {type(function).__name__}: {function!r:.60}")
-        update_wrapper(self, function)
+        if isinstance(function, type):
+            name = function.__name__
+            raise TypeError(
+                f"compile: expected a function, got the class {name}. Compile an object: compile({name}(...))."
+            )
+        if max_traces is not None and (type(max_traces) is not int or max_traces < 1):
+            raise ValueError(f"compile: max_traces is how many programs may be made, 1 or more, not {max_traces!r}.")
+        # the attributes of an object, which change, stay where they are: see __getattr__
+        update_wrapper(self, function, updated=("__dict__",) if isinstance(function, FunctionType) else ())
         self.function = function
         self.max_traces = max_traces
         self.recompilations: list[str] = []  # why, each time after the first
@@ -65,16 +81,27 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {self._name}: {self._traces} trace{'s' if self._traces != 1 else ''}>"
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
-            return self
-        from functools import partial
+    def __reduce__(self) -> Any:
+        """Copied and pickled as the function is, without its programs."""
+        name = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (Compiled, (self.function, self.max_traces))
 
-        return partial(self, instance)
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        function = self.__dict__.get("function")
+        if name.startswith("__") or function is None or not hasattr(function, name):
+            raise AttributeError(f"a compiled function has no attribute {name!r}, and neither has {function!r:.60}.")
+        return getattr(function, name)  # a compiled module's `parameters`, `eval`, ...
 
     @property
     def _name(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
+        function = self.function.func if isinstance(self.function, partial) else self.function
+        return getattr(function, "__name__", type(function).__name__)
 
     # -- what was made -----------------------------------------------------------------------------
 
@@ -90,7 +117,9 @@ class Compiled:
 
     @property
     def kernels(self) -> list[Any]:
-        """What the program of the last call consists of: each kernel, how it runs, and how often."""
+        """What the program of the last call consists of: each kernel, how it runs ("native" or "numpy"), how often,
+        and for which lines of yours. Printed, it is a line for each.
+        """
         return self._latest().kernels
 
     @property
@@ -119,29 +148,41 @@ class Compiled:
             return self.function(*args, **kwargs)  # inside another trace, or under somebody who wants to see it all
         with _lock:
             arguments = Arguments(self._name, args, kwargs)
+            if arguments.carry_tangents:
+                return self.function(*args, **kwargs)  # forward mode: a program has no tangents
             key = (arguments.key, _surroundings(mode))
             found = None
             for specialization in self._by_key.get(key, ()):
                 if specialization.why_not() is None:
                     found = specialization
                     break
-            if found is None:
-                found = self._new(key, arguments)
-            if found.is_steady:
-                self._last = found
-            if is_verifying():
-                return verified(self, found, arguments, args, kwargs)
             try:
-                return found.run(arguments)
+                if found is None:
+                    found = self._new(key, arguments)
+                if found.is_steady:
+                    self._last = found
+                if is_verifying():
+                    return verified(self, found, arguments, args, kwargs)
+                with found.turn:  # while another thread runs it, what it updates would seem to be shared, and be copied
+                    inputs = found.gathered(arguments)
+                    if inputs is not None and found.program.updates:
+                        return found.run(arguments, inputs)
             except RefusedError:
                 return self.function(*args, **kwargs)  # operation by operation, which names the culprit
+        if inputs is None:
+            return self._general(args, kwargs)  # a tensor was given another array just now
+        try:
+            return found.run(arguments, inputs)
+        except RefusedError:
+            return self.function(*args, **kwargs)
 
+    @collecting_later
     def _new(self, key: Any, arguments: Arguments) -> Specialization:
         reason = self._reason(key, arguments)
         if self.max_traces is not None and self._traces >= self.max_traces and reason is not None:
             raise TraceError(
-                f"{self._name} would be traced for the {self._traces + 1}th time, and max_traces is {self.max_traces}: "
-                f"{reason}."
+                f"{self._name} has {self._traces} program{'s' if self._traces != 1 else ''} and needs another one, and "
+                f"max_traces is {self.max_traces}: {reason}."
             )
         made = specialize(self._name, self.function, arguments)
         if not made.is_steady and (key, made.state) not in self._unsteady:
@@ -150,7 +191,10 @@ class Compiled:
             made.interpret()
             return made
         made.build()
-        made.quick = quick_call(made, self.function, arguments)
+        from .quick import quick_call  # needs llvmlite, unlike all else here
+
+        with signals_later():
+            made.quick = quick_call(made, self.function, arguments)
         made.is_steady = True
         self._traces += 1
         if reason is not None:
@@ -177,6 +221,22 @@ class Compiled:
         if before != arguments.key:
             return difference(before, arguments)
         return "it was called under other modes (no_grad, autocast, guard or default dtype)"
+
+
+def _require_llvmlite() -> None:
+    try:
+        import llvmlite
+        import llvmlite.binding
+    except ImportError as error:
+        raise ImportError(
+            f"pb.compile needs llvmlite ({error}): `pip install 'pullback[compile]'`. Without pb.compile the same code "
+            "runs operation by operation."
+        ) from error
+    if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < _LLVMLITE:
+        raise ImportError(
+            f"pb.compile needs llvmlite {'.'.join(map(str, _LLVMLITE))} or newer, and found {llvmlite.__version__}: "
+            "`pip install --upgrade 'pullback[compile]'`."
+        )
 
 
 def _surroundings(mode: Any) -> Any:

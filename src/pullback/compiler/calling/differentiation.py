@@ -6,13 +6,15 @@ the first program and inputs of the second, which is compiled when a gradient is
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Iterator
 
 import numpy as np
 
 from ...autodiff.apply import new_node, select
 from ...autodiff.engine import walk
 from ...autodiff.graph import Leaf, Node
+from ...autodiff.hooks import hooks
 from ...autodiff.operation import Operation, Recipe
 from ...errors import GradientError
 from ...tensor.core import Tensor, make
@@ -28,7 +30,8 @@ class Pulled:
         self.numbers = numbers  # of the results that need a gradient
         self.cotangents = cotangents
         self.program = backward
-        self.sources: list[Any] = []  # for each gradient, a tensor from outside or the number of an argument's leaf
+        self.sources: list[Any] = []  # for each gradient: a tensor or variable from outside, or an argument's number
+        self.asking: list[frozenset[int]] = []  # and which cotangents it depends on
         self.residuals: list[Value] = []
         self.inputs: dict[Value, int] = {}  # residuals that are inputs of the first program
         self.outputs: dict[Value, int] = {}  # and those that are outputs of it
@@ -51,10 +54,13 @@ class Pulled:
         held = {entry.node: entry.tensor for entry in trace.held.values() if isinstance(entry.node, Leaf)}
         own = {tensor._node: arguments.dynamic[i] for i, (_, tensor) in enumerate(given) if tensor._node is not None}
         known_before = set(recorder.arrays)
-        with_mode = trace.run(lambda: walk(seeds, retain_graph=True), (), {})
+        with _without_hooks_outside(trace.began):
+            with_mode = trace.run(lambda: walk(seeds, retain_graph=True), (), {})
         sources, gradients = [], []
         for node, g in with_mode.items():
             source = own[node] if node in own else held.get(node)
+            if source is None and node.seq < trace.began:
+                source = node  # the variable behind a result from outside
             if source is not None:
                 sources.append(source)
                 gradients.append(g.value if type(g) is Symbol else recorder.lift_array(np.asarray(g)))
@@ -73,7 +79,9 @@ class Pulled:
         )  # fmt: skip
         pulled = cls(name, list(tracked), cotangents, backward)
         pulled.sources, pulled.residuals = sources, residuals
-        inputs = {value: i for i, value in enumerate(program.inputs)}
+        pulled.asking = _dependence(instructions, cotangents, gradients)
+        updated = {target for target, _ in program.updates}  # of these the old values are wanted, as outputs
+        inputs = {value: i for i, value in enumerate(program.inputs) if value not in updated}
         outputs = {value: i for i, value in enumerate(program.outputs)}
         for value in residuals:
             if value in inputs:
@@ -94,8 +102,10 @@ class Pulled:
     def tensors(self, arguments: Any, outputs: list[Any], residuals: list[Any]) -> dict[int, Tensor]:
         """The results that need a gradient, by number, with their node."""
         leaves = arguments.leaves
-        tensors = [source if isinstance(source, Tensor) else leaves[source] for source in self.sources]
-        parents: list[Any] = [tensor._node for tensor in tensors]
+        parents: list[Any] = [
+            source if isinstance(source, Node) else (source if isinstance(source, Tensor) else leaves[source])._node
+            for source in self.sources
+        ]
         if any(parent is None for parent in parents):
             return {}  # nobody asks for one any more
         if self._recipe is None:
@@ -122,9 +132,35 @@ class Pulled:
             for part, value in zip(g, self.cotangents)
         ]
         if self._run is None:
+            from ..locking import lock
             from .building import runner
 
-            self._run = runner(self.program)
+            with lock:
+                if self._run is None:
+                    self._run = runner(self.program)
         gradients = [np.empty(value.shape, value.dtype) for value in self.program.outputs]
         self._run([*map(np.ascontiguousarray, residuals), *arrays], gradients)
-        return tuple(gradients)
+        given = {i for i, part in enumerate(g) if part is not None}
+        return tuple([None if given.isdisjoint(asking) else made for made, asking in zip(gradients, self.asking)])
+
+
+@contextmanager
+def _without_hooks_outside(began: int) -> Iterator[None]:
+    """Leave out hooks on variables from outside: the walk outside, which goes on from here to them, calls those."""
+    kept: dict[Node, Any] = {
+        node: hooks.pop(node) for node in list(hooks) if isinstance(node, Leaf) and node.seq < began
+    }
+    try:
+        yield
+    finally:
+        hooks.update(kept)
+
+
+def _dependence(instructions: list[Any], cotangents: list[Value], gradients: list[Value]) -> list[frozenset[int]]:
+    """For each gradient, the numbers of the cotangents that it is computed from."""
+    none: frozenset[int] = frozenset()
+    known = {value: frozenset((i,)) for i, value in enumerate(cotangents)}
+    for instruction in instructions:
+        found = none.union(*(known.get(value, none) for value in instruction.values()))
+        known.update(dict.fromkeys(instruction.results, found))
+    return [known.get(value, none) for value in gradients]

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import random
 import sys
 import weakref
+from contextlib import nullcontext
 from typing import Any, Callable
 
 import numpy as np
 
 from ... import backends, tree
+from ...autodiff.forward import Dual
+from ...autodiff.graph import GradCell, Leaf
 from ...errors import TraceError
+from ...nn.module import Module
 from ...tensor.core import Tensor, make
 from ...tensor.writing import separate
 from ..interpreter import run as interpreted
 from ..program import Program, Value
+from ..tracing.state import HookWatch
 from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
 from .arguments import Arguments
 from .checks import guarded
 from .differentiation import Pulled
+from .inputs import Input, array_of, find_inputs, misfit
+from .refusing import chance, refuse_caught, refuse_chance, refuse_result
+from .watching import Assigned, Watched, watched
 
 _NUMPY = backends.NUMPY
-
-
-class Input:
-    """Where a call finds one of the program's inputs."""
-
-    __slots__ = ("value", "argument", "tensors", "array", "is_updated")
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-        self.argument = -1  # the number of the argument's leaf
-        self.tensors: list[Tensor] = []  # tensors from outside, which all hold the array
-        self.array: Any = None  # an array from outside that no tensor holds
-        self.is_updated = False
 
 
 class Specialization:
@@ -58,10 +52,17 @@ class Specialization:
         self.draws = [*trace.finished_draws, *trace.draws.values()]
         self.slots = trace.slots
         self.modules = list(trace.modules.values())
+        self.assigned = Assigned([])
+        self.watched: list[Watched] = []  # what the function found under names outside of it
         self.groups = trace.groups
+        self.attributes = trace.attributes
+        self.hooks = HookWatch([])
+        self.optimizers = list(trace.optimizers.values())
+        self.nodes: list[tuple[Tensor, Any]] = []  # tensors from outside, with what says whether they need a gradient
         self.quick: Any = None
         self.kernels: list[Any] = []
         self.memory: dict[str, int] = {}
+        self.built: Any = None
         self._execute: Callable[[list[Any], list[Any]], None]
 
     # -- does it fit? ------------------------------------------------------------------------------
@@ -73,20 +74,29 @@ class Specialization:
 
     def why_not(self) -> str | None:
         """What has changed since the trace so that the program would be wrong, or None."""
+        with self.turn:  # a run of another thread counts its steps one by one
+            return self._change()
+
+    def _change(self) -> str | None:
         for module, training in self.modules:
             if module.training is not training:
                 return f"{type(module).__name__} is in {'training' if module.training else 'evaluation'} mode now"
-        for group in self.groups:
-            reason = group.changed()
+        watches: list[Any] = [*self.groups, *self.optimizers, *self.numbers, *self.attributes, self.hooks]
+        watches += [*self.watched, self.assigned]
+        for watch in watches:
+            reason = watch.changed()
             if reason is not None:
                 return reason
+        for tensor, node in self.nodes:
+            if tensor._node is not node:
+                return _need_of_gradient(tensor, node)
         for cell, before, _ in self.cells:
             if (cell.value is None) is not (before is None):
                 return f"a variable's `.grad` {'is gone' if cell.value is None else 'is there now'}"
             if before is not None and cell.value is not before and not self._is_replaced(cell):
                 return "a variable's `.grad` is another tensor"
         for entry in self.inputs:
-            reason = _misfit(entry)
+            reason = misfit(entry)
             if reason is not None:
                 return reason
         return None
@@ -114,40 +124,85 @@ class Specialization:
         from .building import Built
 
         self.built = Built(self.program)
-        self.program, self.kernels, self.memory = self.built.program, self.built.executable.kernels, self.built.memory
+        self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
         self._execute = self.built.execute
 
-    def run(self, arguments: Arguments) -> Any:
-        """Call the program: its result, as the function would have returned it."""
+    def gathered(self, arguments: Arguments) -> list[Any] | None:
+        """The arrays that a call reads and updates; None if a tensor has been given another one at this moment."""
+        if (self.written or self.program.updates) and self._is_written_under_two_names(arguments):
+            raise RefusedError
         inputs = []
         for entry in self.inputs:
             if entry.argument >= 0:
                 array = arguments.array(entry.argument)
-                inputs.append(array if array.flags.c_contiguous else np.array(array, order="C"))
+                is_plain = array.flags.c_contiguous and array.flags.aligned
+                inputs.append(array if is_plain else np.array(array, order="C"))
             elif entry.tensors:
-                inputs.append(_array_of(entry))
+                array = array_of(entry)
+                if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
+                    return None
+                inputs.append(array)
             else:
+                if entry.view is not None:
+                    np.copyto(entry.array, entry.view)
                 inputs.append(entry.array)
+        return inputs
+
+    def _is_written_under_two_names(self, arguments: Arguments) -> bool:
+        """Whether what is written to is also given as another argument, or both given and found outside."""
+        given = [arguments.leaves[i] for i in arguments.dynamic if isinstance(arguments.leaves[i], Tensor)]
+        outside = {id(tensor): entry.is_updated for entry in self.inputs for tensor in entry.tensors}
+        written = [arguments.leaves[leaf] for leaf, _ in self.written]
+        return (
+            any(outside.get(id(tensor), False) for tensor in given)
+            or any(id(tensor) in outside for tensor in written)
+            or any(sum(other is tensor for other in given) > 1 for tensor in written)
+        )
+
+    def run(self, arguments: Arguments, inputs: list[Any]) -> Any:
+        """Call the program on what was gathered: its result, as the function would have returned it."""
+        with self.turn:
+            return self._run(arguments, inputs)
+
+    @property
+    def turn(self) -> Any:
+        """Who has this may run the program: its numbers, places in random streams and memory are for one run."""
+        return nullcontext() if self.built is None else self.built.executable.lock
+
+    def _run(self, arguments: Arguments, inputs: list[Any]) -> Any:
+        outputs = [_allocated(self.name, value) for value in self.program.outputs]
         for numbers in self.numbers:
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
         for draws in self.draws:
             draws.refresh()
-        outputs = [np.empty(value.shape, value.dtype) for value in self.program.outputs]
-        with np.errstate(all="ignore"):
-            self._execute(inputs, outputs)
+        for slot in self.slots:  # before the run: Ctrl-C comes when a native run has ended, and must find both or none
+            slot.step += 1
+        try:
+            with np.errstate(all="ignore"):
+                self._execute(inputs, outputs)
+        except BaseException as error:
+            if isinstance(error, Exception) or hasattr(error, "changed_nothing"):
+                self._take_back(states)
+            if isinstance(error, IndexError):
+                raise RefusedError from None  # the function itself says it as it always does
+            raise
         residuals = [] if self.pulled is None else self.pulled.kept(inputs, outputs)
         del inputs
         if self.is_guarded and not outputs.pop():
-            for generator, state in states:
-                generator.state = state
+            self._take_back(states)
             raise RefusedError
         return self._concluded(arguments, outputs, residuals)
 
+    def _take_back(self, states: list[tuple[Any, Any]]) -> None:
+        """Undo what was done for a run that has changed nothing."""
+        for generator, state in states:
+            generator.state = state
+        for slot in self.slots:
+            slot.step -= 1
+
     def _concluded(self, arguments: Arguments, outputs: list[Any], residuals: list[Any]) -> Any:
         """Everything that a call changes beside arrays, and its result."""
-        for slot in self.slots:
-            slot.step += 1
         for cell, _, after in self.cells:
             if after is None:
                 cell.value = None
@@ -192,32 +247,22 @@ class _Same:
 _SAME = _Same()
 
 
-def _misfit(entry: Input) -> str | None:
-    if not entry.tensors:
-        return None
-    first = entry.tensors[0]._data
-    if type(first) is not np.ndarray:
-        return f"a tensor from outside is on {entry.tensors[0].device!r} now"
-    if first.shape != entry.value.shape or first.dtype != entry.value.dtype:
-        was = f"{entry.value.dtype} of shape {entry.value.shape}"
-        return f"a tensor from outside was {was} and is {first.dtype} of shape {first.shape}"
-    if any(tensor._data is not first for tensor in entry.tensors):
-        return "tensors from outside that were the same array are not any more"
-    return None
+def _need_of_gradient(tensor: Tensor, before: Any) -> str:
+    if before is None or tensor._node is None:
+        requires = "requires a" if before is None else "requires no"
+        return f"a tensor of shape {tensor.shape} from outside {requires} gradient now"
+    return f"a tensor of shape {tensor.shape} from outside is another variable now"
 
 
-def _array_of(entry: Input) -> Any:
-    """The array behind a tensor from outside: contiguous, and if it will be written, nobody else's."""
-    tensor = entry.tensors[0]
-    if entry.is_updated:
-        if not (_NUMPY.is_exclusive(tensor, "_data") and tensor._data.flags.c_contiguous):
-            tensor._data = _NUMPY.copy(tensor._data)
-        separate(tensor)
-    elif not tensor._data.flags.c_contiguous:
-        copy = _NUMPY.copy(tensor._data)
-        for holder in entry.tensors:
-            holder._data = copy
-    return tensor._data
+def _allocated(name: str, value: Value) -> Any:
+    """Memory for an output. If there is none, say for what."""
+    try:
+        return np.empty(value.shape, value.dtype)
+    except MemoryError:
+        raise MemoryError(
+            f"{value.site + ': ' if value.site else ''}pb.compile cannot get the {value.nbytes:,} bytes of memory for "
+            f"a result of {name}, {value.dtype} of shape {value.shape}."
+        ) from None
 
 
 # -- tracing -------------------------------------------------------------------------------------
@@ -227,21 +272,28 @@ def specialize(name: str, function: Callable[..., Any], arguments: Arguments) ->
     """Trace `function` for these arguments."""
     trace = Trace()
     given_args, given_kwargs, given = arguments.on_symbols(trace.recorder)
-    chance = _chance()
+    names, generators = watched(function, given_args)
+    before = chance(generators)
     try:
         result = trace.run(function, given_args, given_kwargs)
-        _refuse_chance(name, chance)
+        refuse_chance(function, name, generators, before)
+        refuse_caught(name, trace)
         container = None if isinstance(result, Tensor) else type(result)
         leaves, structure = tree.flatten(result, is_leaf=lambda x: isinstance(x, Tensor))
         outputs: dict[Value, int] = {}
         tracked: dict[int, Any] = {}
         numbers = [_output(trace, leaf, outputs, tracked) for leaf in leaves]
+        for leaf in numbers:
+            if type(leaf) is Fixed:
+                refuse_result(function, name, leaf.thing)
         written = [
             (arguments.dynamic[i], outputs.setdefault(tensor._data.value, len(outputs)))
             for i, (value, tensor) in enumerate(given)
-            if tensor._data.value is not value and isinstance(arguments.leaves[arguments.dynamic[i]], Tensor)
+            if tensor._data.value is not value
         ]
+        _refuse_written_arrays(name, arguments, written)
         created: list[tuple[Any, Any, Any]] = []
+        trace.note_cell(GradCell())  # nobody else holds this one: the others are compared with it
         for cell, before in trace.cells.values():
             after = cell.value
             if after is before:
@@ -256,23 +308,48 @@ def specialize(name: str, function: Callable[..., Any], arguments: Arguments) ->
     finally:
         trace.restore()
     made = Specialization(name, program, trace)
-    made.outputs, made.structure, made.leaves, made.written, made.cells = (
-        list(outputs), structure, numbers, written, created
-    )  # fmt: skip
+    made.watched = names
+    modules = [module for module, _ in made.modules]
+    modules += [thing for thing in (*(name.seen for name in names), *arguments.leaves) if isinstance(thing, Module)]
+    made.assigned = Assigned(modules)
+    made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
     made.pulled = pulled
     made.container = container
-    made.is_steady = not any(before is None and type(after) is int for _, before, after in created)
     known = {*program.inputs, *(value for step in program.instructions for value in step.results)}
     bounds = [bound for bound in trace.recorder.bounds if bound[0] in known]  # not those of the walk outside
     if trace.checks or bounds:
         made.program = guarded(program, trace.checks, bounds)
         made.is_guarded = True
-    made.returns_arrays = not trace.held and not any(isinstance(leaf, Tensor) for leaf in arguments.leaves)
-    references = [(weakref.ref(held.tensor), held.value) for held in trace.held.values()]
+    given_arrays = any(isinstance(leaf, np.ndarray) for leaf in arguments.leaves)
+    given_tensors = any(isinstance(leaf, Tensor) for leaf in arguments.leaves)
+    made.returns_arrays = given_arrays and not given_tensors and not trace.held
+    references = [(weakref.ref(held.tensor), held.value, held.node) for held in trace.held.values()]
+    made.nodes = list(trace.nodes.values())
     trace.held.clear()
-    del result, leaves, given, given_args, given_kwargs
-    _find_inputs(made, trace, arguments, references)
+    del result, leaves, given, given_args, given_kwargs, cell, before, after
+    tracked.clear()
+    find_inputs(made, trace, arguments, references)
+    references.clear()
+    made.cells = _without_own_cells(created)
+    made.is_steady = not any(before is None and type(after) is int for _, before, after in made.cells)
+    made.hooks = HookWatch([node for _, node in made.nodes if isinstance(node, Leaf)])
     return made
+
+
+def _without_own_cells(cells: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """The cells that somebody outside holds, not those of variables that the function made. The last is a probe."""
+    probe = cells.pop()
+    alone = sys.getrefcount(probe[0])
+    return [entry for entry in cells if sys.getrefcount(entry[0]) > alone]
+
+
+def _refuse_written_arrays(name: str, arguments: Arguments, written: list[tuple[int, int]]) -> None:
+    for leaf, _ in written:
+        if not isinstance(arguments.leaves[leaf], Tensor):
+            raise TraceError(
+                f"{name} writes to argument {arguments.name_of(leaf)}, which is a NumPy array; a compiled function "
+                "sees a tensor in its place, and the write would not reach it. Write to a copy, or pass a tensor."
+            )
 
 
 def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any]) -> Any:
@@ -280,68 +357,10 @@ def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[in
         if isinstance(leaf, Symbol):
             return outputs.setdefault(leaf.value, len(outputs))
         return Fixed(leaf)
+    if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
+        raise RefusedError
     trace.lift(leaf)
     number = outputs.setdefault(leaf._data.value, len(outputs))
     if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
         tracked[number] = leaf._node
     return number
-
-
-def _find_inputs(made: Specialization, trace: Trace, arguments: Arguments, references: list[Any]) -> None:
-    """Find out where each input comes from, now that what the trace itself made is gone."""
-    holders: dict[Value, list[Tensor]] = {}
-    for reference, value in references:
-        tensor = reference()
-        if tensor is not None:
-            holders.setdefault(value, []).append(tensor)
-    updated = {target for target, _ in made.program.updates}
-    arrays = dict(trace.recorder.arrays.values())
-    states: list[Any] = [*made.numbers, *made.draws]
-    own = {id(state.array) for state in states}
-    trace.recorder.arrays.clear()
-    for number, value in enumerate(made.program.inputs):
-        entry = Input(value)
-        if number < len(arguments.dynamic):
-            entry.argument = arguments.dynamic[number]
-        elif value in holders:
-            entry.tensors = holders[value]
-            entry.is_updated = value in updated
-        else:
-            entry.array = arrays.pop(value)
-            if id(entry.array) not in own and entry.array.base is None and _references(entry) == _SOLE:
-                made.program.constants[value] = entry.array  # made by the function itself: nobody can change it
-            if not entry.array.flags.c_contiguous or value in updated:
-                entry.array = np.array(entry.array, order="C")
-        made.inputs.append(entry)
-
-
-def _references(entry: Input) -> int:
-    return sys.getrefcount(entry.array)
-
-
-def _count_alone() -> int:
-    """What `_references` gives when nobody else holds the array, which differs between versions of Python."""
-    entry = Input(Value((1,), np.float32))
-    entry.array = np.empty(1, np.float32)
-    return _references(entry) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1  # else counts say nothing
-
-
-_SOLE = _count_alone()
-
-
-# -- numbers drawn behind our back ---------------------------------------------------------------
-
-
-def _chance() -> tuple[Any, Any]:
-    state = np.random.get_state(legacy=False)["state"]
-    return random.getstate(), (state["key"].tobytes(), state["pos"]) if "pos" in state else repr(state)
-
-
-def _refuse_chance(name: str, before: tuple[Any, Any]) -> None:
-    now = _chance()
-    for library, old, new in zip(("random", "numpy.random"), before, now):
-        if old != new:
-            raise TraceError(
-                f"{name} draws random numbers from `{library}` while it is traced, and would get the same ones at "
-                "every call. Draw them from `pb.random`, or outside and pass them as an argument."
-            )

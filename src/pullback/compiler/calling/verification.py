@@ -9,6 +9,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from ... import tree
+from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...tensor.core import Tensor
 
@@ -46,14 +47,20 @@ def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwarg
     watched = [tensor for entry in made.inputs for tensor in entry.tensors]
     watched += [leaf for leaf in arguments.leaves if isinstance(leaf, Tensor)]
     watched = list({id(tensor): tensor for tensor in watched}.values())
-    before = [np.array(tensor._data) for tensor in watched]
+    before = [tensor._data for tensor in watched]  # held here, so that the program updates copies
+    variables = _variables(watched)
     steps = [(slot, slot.step) for slot in made.slots]
     states = [(draws.generator, draws.generator.state) for draws in made.draws]
     cells = [(cell, cell.value) for cell, _, _ in made.cells]
-    result = made.run(arguments)
+    result = made.run(arguments, made.gathered(arguments))
     after = [np.array(tensor._data) for tensor in watched]
+    gradients = [None if cell.value is None else np.array(cell.value._data) for cell, _ in cells]
     for tensor, array in zip(watched, before):
         tensor._data = array
+    for leaf, references, clones in variables:
+        leaf.clones = references
+        for clone in clones:
+            clone._node = leaf
     for slot, step in steps:
         slot.step = step
     for generator, state in states:
@@ -61,14 +68,50 @@ def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwarg
     for cell, value in cells:
         cell.value = value
     expected = compiled_function.function(*args, **kwargs)
+    width = _least_width(made.program)
     for path, ours, theirs in zip(tree.paths(expected), tree.leaves(result), tree.leaves(expected)):
-        _compare(f"{name}: result{path}", ours, theirs)
+        _compare(f"{name}: result{path}", ours, theirs, width)
+    largest = _largest([cell.value for cell, _ in cells])  # a gradient that should vanish is measured by the others
+    are_gradients = {id(cell.value) for cell, _ in cells}
     for number, (tensor, array) in enumerate(zip(watched, after)):
-        _compare(f"{name}: tensor {number} of shape {tensor.shape} from outside", array, tensor)
+        least = largest if id(tensor) in are_gradients else 0.0
+        _compare(f"{name}: tensor {number} of shape {tensor.shape} from outside", array, tensor, width, least)
+    for (cell, _), array in zip(cells, gradients):
+        if (array is None) is not (cell.value is None):
+            raise TraceError(
+                f"{name}: a variable has {'no' if array is None else 'a'} gradient compiled, not so eagerly."
+            )
+        _compare(f"{name}: the gradient of a variable", array, cell.value, width, largest)
     return expected
 
 
-def _compare(what: str, ours: Any, theirs: Any) -> None:
+def _variables(tensors: list[Tensor]) -> list[tuple[Leaf, list[Any], list[Tensor]]]:
+    """The variables among tensors, and the clones that share each until one of them is written."""
+    leaves = {id(tensor._node): tensor._node for tensor in tensors if isinstance(tensor._node, Leaf)}
+    found = []
+    for leaf in leaves.values():
+        alive = [clone for reference in leaf.clones if (clone := reference()) is not None and clone._node is leaf]
+        found.append((leaf, list(leaf.clones), alive))
+    return found
+
+
+def _least_width(program: Any) -> int:
+    """Bytes of the shortest floating-point numbers in a program: under autocast all is as exact as those."""
+    values = [*program.inputs, *(value for step in program.instructions for value in step.results)]
+    return min([value.dtype.itemsize for value in values if _is_real(value.dtype)], default=8)
+
+
+def _is_real(dtype: Any) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def _largest(tensors: list[Any]) -> float:
+    """The largest finite magnitude in some tensors."""
+    arrays = [_plain(tensor) for tensor in tensors if tensor is not None]
+    return max([float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in arrays], default=0.0)
+
+
+def _compare(what: str, ours: Any, theirs: Any, least_width: int, least_scale: float = 0.0) -> None:
     if not isinstance(theirs, (Tensor, np.ndarray)):
         return
     x, y = _plain(ours), _plain(theirs)
@@ -81,11 +124,11 @@ def _compare(what: str, ours: Any, theirs: Any) -> None:
     if not x.size:
         return
     finite = np.isfinite(y)
-    if not np.array_equal(finite, np.isfinite(x)):
-        raise TraceError(f"{what} is finite in other places compiled than eagerly.")
-    scale = float(np.abs(y[finite]).max(initial=0.0))
+    if not np.array_equal(np.where(finite, 0, y), np.where(np.isfinite(x), 0, x), equal_nan=True):
+        raise TraceError(f"{what} is finite in other places compiled than eagerly, or infinite in another way.")
+    scale = max(float(np.abs(y[finite]).max(initial=0.0)), least_scale)
     worst = float(np.abs(np.where(finite, x, 0) - np.where(finite, y, 0)).max())
-    width = y.dtype.itemsize // (2 if y.dtype.kind == "c" else 1)
+    width = min(y.dtype.itemsize // (2 if y.dtype.kind == "c" else 1), least_width)
     if worst > TOLERANCE[width] * max(scale, 1e-30):
         raise TraceError(f"{what} differs between compiled and eager by {worst:.3g}, of {scale:.3g} at most.")
 

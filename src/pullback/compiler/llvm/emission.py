@@ -14,24 +14,24 @@ Emitter = Callable[[ir.Module, str, Any], Emitted]
 
 #: Modules of this package, imported when needed, by the kernels of `lowering` whose code they write in `emit`.
 _MODULES = {
-    "Loop": "loops",
-    "Product": "products",
-    "Scan": "scan",
-    "ScanGradient": "scan",
-    "Gather": "gathering",
-    "Scatter": "gathering",
-    "GatherAlong": "gathering",
-    "ScatterAlong": "gathering",
-    "Attention": "attention",
-    "AttentionGradient": "attention_gradient",
-    "Running": "running",
-    "Extreme": "running",
-    "Philox": "philox",
+    "Loop": "loops.emitting",
+    "Product": "products.emitting",
+    "Scan": "kernels.scan",
+    "ScanGradient": "kernels.scan",
+    "Gather": "kernels.gathering",
+    "Scatter": "kernels.gathering",
+    "GatherAlong": "kernels.gathering",
+    "ScatterAlong": "kernels.gathering",
+    "Attention": "kernels.attention",
+    "AttentionGradient": "kernels.attention_gradient",
+    "Running": "kernels.running",
+    "Extreme": "kernels.running",
+    "Philox": "kernels.philox",
 }
 _LOWERING = f"{__package__.rpartition('.')[0]}.lowering."
 
 #: Modules whose function `address` knows where the functions are whose names begin so, however many there are.
-_FAMILIES = {"pullback_product_": "product_library"}
+_FAMILIES = {"pullback_product_": "products.library"}
 
 _emitters: dict[type, Emitter] = {}
 _symbols: dict[str, Callable[[], int]] = {}

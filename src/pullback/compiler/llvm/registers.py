@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 
 from .code import F32, I1, I8, I16, I32, STORED, constant, splat, vector
-from .mathematics import convert
+from .mathematics.operations import convert
 
 #: Bytes of a vector register of this processor.
 REGISTER_BYTES = 64 if llvm.get_host_cpu_features().get("avx512f") else 32

@@ -28,7 +28,12 @@ def itemsize(kind: Any) -> int:
 
 def first(width: int, count: int) -> Any:
     """A mask of the first `count` lanes."""
-    return ir.Constant(ir.VectorType(I1, width), [1 if lane < count else 0 for lane in range(width)])
+    return ir.Constant(ir.VectorType(I1, width), [int(lane < count) for lane in range(width)])
+
+
+def first_or_all(width: int, count: int) -> Any:
+    """A mask of the first `count` lanes; None if that is all of them."""
+    return None if count >= width else first(width, count)
 
 
 def iota(width: int, step: int = 1, kind: Any = I64) -> Any:
@@ -44,45 +49,80 @@ def below(b: Any, index: Any, limit: Any, width: int) -> Any:
 
 def pieces(count: int, width: int) -> list[tuple[int, Any]]:
     """Vectors that make up `count` lanes: the first lane of each, and a mask for one that is not whole."""
-    return [(at, None if at + width <= count else first(width, count - at)) for at in range(0, count, width)]
+    return [(at, first_or_all(width, count - at)) for at in range(0, count, width)]
 
 
 def load_lanes(b: Any, pointer: Any, index: Any, stride: int, width: int, mask: Any = None) -> Any:
-    """The elements index + lane * stride, zeros where `mask` is false; of one lane without a mask, a scalar."""
+    """The elements index + lane * stride; lanes outside of the mask are not read, and zero. Of one lane, a scalar."""
     kind = pointer.type.pointee
+    size = itemsize(kind)
     if width == 1:
-        return load(b, pointer, index, 1, itemsize(kind))
+        return load(b, pointer, index, 1, size)
     whole = ir.VectorType(kind, width)
-    if stride == 0 and mask is None:
-        return splat(b, load(b, pointer, index, 1, itemsize(kind)), width)
-    if stride == 1 and mask is None:
-        return load(b, pointer, index, width, itemsize(kind))
-    mask = first(width, width) if mask is None else mask
-    zeros = constant(whole, 0)
+    if mask is None and stride == 0:
+        return splat(b, load(b, pointer, index, 1, size), width)
+    if mask is None and stride == 1:
+        return load(b, pointer, index, width, size)
+    if mask is None and stride == -1:
+        backwards = ir.Constant(ir.VectorType(I32, width), list(range(width - 1, -1, -1)))
+        neighbours = load(b, pointer, b.sub(index, I64(width - 1)), width, size)
+        return b.shuffle_vector(neighbours, ir.Constant(whole, ir.Undefined), backwards)
     if stride == 1:
-        at = b.bitcast(b.gep(pointer, [index]), whole.as_pointer())
+        at = b.bitcast(b.gep(pointer, [index], inbounds=True), whole.as_pointer())
         name = f"llvm.masked.load.{_name(whole)}.p0"
+    elif mask is None or isinstance(mask, ir.Constant):
+        value = constant(whole, 0)
+        for lane in _chosen(mask, width):
+            element = load(b, pointer, b.add(index, I64(lane * stride)), 1, size)
+            value = b.insert_element(value, element, I32(lane))
+        return value
     else:
         at = _addresses(b, pointer, index, stride, width)
         name = f"llvm.masked.gather.{_name(whole)}.v{width}p0"
     function = declared(b, name, whole, [at.type, I32, mask.type, whole])
-    return b.call(function, [at, I32(itemsize(kind)), mask, zeros])
+    return b.call(function, [at, I32(size), mask, constant(whole, 0)])
 
 
 def store_lanes(b: Any, value: Any, pointer: Any, index: Any, stride: int, mask: Any = None) -> None:
-    """Write lanes to the elements index + lane * stride where `mask` is true."""
-    kind, whole = pointer.type.pointee, value.type
+    """Write the lanes of the mask to the elements index + lane * stride."""
+    size = itemsize(pointer.type.pointee)
+    whole = value.type
     if not isinstance(whole, ir.VectorType) or (stride == 1 and mask is None):
-        return store(b, value, pointer, index, itemsize(kind))
-    if stride == 1:
-        at = b.bitcast(b.gep(pointer, [index]), whole.as_pointer())
+        return store(b, value, pointer, index, size)
+    is_known = mask is None or isinstance(mask, ir.Constant)
+    # LLVM 22 makes of a masked store of narrowed integers (bfloat16 is stored as such) a store of the wide one if the
+    # mask is known and has one lane: it would write beyond the element.
+    if stride == 1 and not (is_known and len(_chosen(mask, whole.count)) == 1):
+        at = b.bitcast(b.gep(pointer, [index], inbounds=True), whole.as_pointer())
         name = f"llvm.masked.store.{_name(whole)}.p0"
+    elif is_known:
+        for lane in _chosen(mask, whole.count):
+            store(b, b.extract_element(value, I32(lane)), pointer, b.add(index, I64(lane * stride)), size)
+        return None
     else:
         at = _addresses(b, pointer, index, stride, whole.count)
-        mask = first(whole.count, whole.count) if mask is None else mask
         name = f"llvm.masked.scatter.{_name(whole)}.v{whole.count}p0"
     function = declared(b, name, VOID, [whole, at.type, I32, mask.type])
-    b.call(function, [value, at, I32(itemsize(kind)), mask])
+    b.call(function, [value, at, I32(size), mask])
+    return None
+
+
+def transposed(b: Any, vectors: list[Any]) -> list[Any]:
+    """As many vectors as they have lanes, with lane i of vector j and lane j of vector i exchanged."""
+    vectors = list(vectors)
+    width = len(vectors)
+    kind = ir.VectorType(I32, width)
+    distance = width // 2
+    while distance:
+        # exchange the two blocks off the diagonal in each square of twice `distance`
+        upper = ir.Constant(kind, [lane + width - distance if lane & distance else lane for lane in range(width)])
+        lower = ir.Constant(kind, [lane + width if lane & distance else lane + distance for lane in range(width)])
+        for i in range(width):
+            if not i & distance:
+                x, y = vectors[i], vectors[i + distance]
+                vectors[i], vectors[i + distance] = b.shuffle_vector(x, y, upper), b.shuffle_vector(x, y, lower)
+        distance //= 2
+    return vectors
 
 
 def total(b: Any, value: Any) -> Any:
@@ -116,6 +156,11 @@ def _addresses(b: Any, pointer: Any, index: Any, stride: int, width: int) -> Any
     base = b.ptrtoint(b.gep(pointer, [index]), I64)
     places = b.add(splat(b, base, width), iota(width, stride * itemsize(pointer.type.pointee)))
     return b.inttoptr(places, ir.VectorType(pointer.type, width))
+
+
+def _chosen(mask: Any, width: int) -> list[int]:
+    """The lanes of a mask that is known now; None for all."""
+    return [lane for lane in range(width) if mask is None or mask.constant[lane].constant]
 
 
 def declared(b: Any, name: str, result: Any, arguments: list[Any]) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable
 
-from .nodes import Graph, Node
+from .nodes import CHEAP, Graph, Node
 
 MOST_NODES = 64
 MOST_ARRAYS = 20
@@ -64,6 +64,7 @@ class Group:
 
 def fused(graph: Graph) -> list[Group]:
     """The live nodes of a graph as groups."""
+    _separate_totals(graph)
     groups: list[Group] = []
     for node in graph.nodes:
         if not node.live:
@@ -75,6 +76,33 @@ def fused(graph: Graph) -> list[Group]:
     alive = [group for group in groups if group.nodes]
     _join_siblings(alive)
     return [group for group in alive if group.nodes]
+
+
+def _separate_totals(graph: Graph) -> None:
+    """Let what is summed up over everything be computed for that sum alone, where it is one cheap step.
+
+    Others that use it may have to wait for the sum: an update does that is made only if all gradients are finite, and
+    that could then not be one loop. Where nothing waits the two come together again, in the loop of what they read.
+    """
+    readers: dict[Any, int] = {}
+    for node in graph.nodes:
+        if node.live:
+            for operand in node.operands:
+                readers[operand.root] = readers.get(operand.root, 0) + 1
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if node.live and node.reduce == "total":
+            operand = node.operands[0]
+            maker = operand.root.node
+            if maker is not None and maker.op in CHEAP and not maker.reduce and readers[operand.root] > 1:
+                again = maker.again(node.site)
+                nodes.append(again)
+                operand.root = again.root
+        nodes.append(node)
+    if len(nodes) > len(graph.nodes):
+        graph.nodes = nodes
+        for index, node in enumerate(nodes):
+            node.index = index
 
 
 def _join_producers(node: Node) -> None:
@@ -211,6 +239,9 @@ def _connect(a: Group, b: Group) -> None:
         other.before.discard(b)
         if other is not a:
             other.before.add(a)
+    # Who comes after a has some of its nodes among its ancestors already: only what a gains is news to them.
+    news = [(other, b.ancestors & ~(a.ancestors | a.bits)) for other in a.after]
+    news += [(other, (a.ancestors | a.bits) & ~b.ancestors) for other in b.after]
     a.before |= b.before
     a.after |= b.after
     for side in (a.before, a.after):
@@ -218,13 +249,11 @@ def _connect(a: Group, b: Group) -> None:
         side.discard(b)
     a.bits |= b.bits
     a.ancestors = (a.ancestors | b.ancestors) & ~a.bits
-    waiting = [(a, a.ancestors | a.bits)]
-    while waiting:
-        group, more = waiting.pop()
-        for other in group.after:
-            if other.ancestors | more != other.ancestors:
-                other.ancestors |= more
-                waiting.append((other, more))
+    while news:
+        group, more = news.pop()
+        if more and group is not a and group is not b and group.ancestors | more != group.ancestors:
+            group.ancestors |= more
+            news += [(other, more) for other in group.after]
 
 
 # -- axes ------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Reading and adding at positions that are only known when the program runs.
 
-A position out of bounds is noted in a number of the kernel's own (`Schedule.checks`), and raised after the run.
+A position out of bounds stands for 0 in the kernels: the program itself looks for such (`calling/checks.py`).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ..program import Instruction, Value
+from ..shapes import broadcast_shape
 from . import views as v
 from .nodes import Graph
 from .views import NATIVE, View, name_of
@@ -28,28 +29,28 @@ def _indices(graph: Graph, views: Views, values: Any) -> list[View] | None:
 def gathered(graph: Graph, view: View, indices: list[View], outer: int) -> View:
     """Rows of a view named by indices of the axes from number `outer` on."""
     count = len(indices)
-    places = v.broadcast_shape([index.shape for index in indices])
+    places = broadcast_shape([index.shape for index in indices])
     shape = view.shape
     out = graph.new((*shape[:outer], *places, *shape[outer + count :]), view.root.dtype)
     kernel = Gather(
         view.root.dtype, shape[:outer], shape[outer : outer + count], places, shape[outer + count :], view.strides,
         tuple([(index.root.dtype, v.broadcast_strides(index, places)) for index in indices]), out.strides,
     )  # fmt: skip
-    graph.call(kernel, [view, *indices], [out, graph.check()])
+    graph.call(kernel, [view, *indices], [out])
     return out
 
 
 def scattered(graph: Graph, value: View, indices: list[View], outer: int, shape: tuple[int, ...]) -> View:
     """Zeros of a shape with rows of `value` added at indices of the axes from number `outer` on."""
     count = len(indices)
-    places = v.broadcast_shape([index.shape for index in indices])
+    places = broadcast_shape([index.shape for index in indices])
     out = graph.new(shape, value.root.dtype)
     value = v.broadcast(value, (*shape[:outer], *places, *shape[outer + count :]))
     kernel = Scatter(
         value.root.dtype, shape[:outer], shape[outer : outer + count], places, shape[outer + count :], value.strides,
         tuple([(index.root.dtype, v.broadcast_strides(index, places)) for index in indices]), out.strides,
     )  # fmt: skip
-    graph.call(kernel, [value, *indices], [out, graph.check()])
+    graph.call(kernel, [value, *indices], [out])
     return out
 
 
@@ -140,7 +141,7 @@ def _along(graph: Graph, views: Views, i: Instruction) -> Any:
     if indices is None or dtype not in (_ADDED if back else NATIVE) or len(view.shape) != len(indices[0].shape):
         return None
     at = axis % len(view.shape)
-    rows = v.broadcast_shape([shape[:at] + shape[at + 1 :] for shape in (view.shape, indices[0].shape)])
+    rows = broadcast_shape([shape[:at] + shape[at + 1 :] for shape in (view.shape, indices[0].shape)])
     count = indices[0].shape[at]
     if back and view.shape[at] != count:
         return None
@@ -148,7 +149,7 @@ def _along(graph: Graph, views: Views, i: Instruction) -> Any:
     strides = _rows(view, rows, at), indices[0].root.dtype, _rows(indices[0], rows, at), _rows(out, rows, at)
     size = rest[0] if back else view.shape[at]
     kernel: Any = (ScatterAlong if back else GatherAlong)(dtype, rows, size, count, *strides)
-    graph.call(kernel, [view, *indices], [out, graph.check()])
+    graph.call(kernel, [view, *indices], [out])
     return out
 
 

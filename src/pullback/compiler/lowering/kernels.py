@@ -7,12 +7,12 @@ elements. What a description means:
 `Loop`      for each index of `outer` (a row), for each index of `inner` (an element of the row): run `steps`.
 `Product`   a batch of matrix products.
 `Host`      one of NumPy's kernels, called from Python: for what has no native form.
-Others stand with the code that emits them, and have the same attribute `dtypes`-free form: frozen, hashable.
+Those of whole operations (attention, scans, gathering, ...) are in `whole_kernels.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -144,15 +144,10 @@ class Call:
 
 @dataclass
 class Schedule:
-    """Calls in the order in which they run, and the bytes of the arena that the temporaries share.
-
-    `checks` are arrays of one int64, which are 0, and the user's line that each belongs to: a kernel that meets an
-    index out of bounds puts 1 + its number there. They are among the constants, and kernels write to these very arrays.
-    """
+    """Calls in the order in which they run, and the bytes of the arena that the temporaries share."""
 
     calls: list[Call]
     inputs: list[Buffer]
     outputs: list[Buffer]
     constants: list[tuple[Buffer, Any]]
     arena_bytes: int = 0
-    checks: list[tuple[Any, str]] = field(default_factory=list)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..program import Instruction, Program, Value
 from . import host, products, reductions, scalar_steps
+from .convolution import CONVOLUTION
 from .fusion import Group, fused
 from .gathering import GATHERING
 from .kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
@@ -20,6 +19,7 @@ from .memory import Planned, plan, settle_updates
 from .movement import MOVEMENT
 from .nodes import Graph, memory_of
 from .ordering import ordered
+from .pooling import POOLING
 from .sinking import mark_needed, sink
 from .views import NATIVE, Root, View, itemsize, name_of, number, whole
 from .whole import WHOLE
@@ -34,7 +34,6 @@ def lower(program: Program) -> Schedule:
         _resolve(graph, views, instruction)
     outputs, targets = _wanted(graph, program, views)
     _mark_live(graph)
-    checks = _checks(graph, constants)
     groups = fused(graph)
     sink(groups, set(targets.values()))
     mark_needed(groups)
@@ -48,7 +47,6 @@ def lower(program: Program) -> Schedule:
         outputs,
         constants,
         arena,
-        checks,
     )
 
 
@@ -95,6 +93,10 @@ def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -
         made = products.lowered(graph, views, instruction)
     elif op in WHOLE:
         made = WHOLE[op](graph, views, instruction)
+    elif op in CONVOLUTION:
+        made = CONVOLUTION[op](graph, views, instruction)
+    elif op in POOLING:
+        made = POOLING[op](graph, views, instruction)
     if made is None and op in GATHERING:
         made = GATHERING[op](graph, views, instruction)
     if made is None:
@@ -132,17 +134,6 @@ def _own(graph: Graph, view: View) -> Root:
     if root.dtype in NATIVE:
         return scalar_steps.own_copy(graph, view).root
     return host.host_copy(graph, view).root
-
-
-def _checks(graph: Graph, constants: list[tuple[Buffer, Any]]) -> list[tuple[Any, str]]:
-    """Numbers in which kernels note indices out of bounds: memory that stays, and that the caller sees."""
-    checks: list[tuple[Any, str]] = []
-    for root, site in graph.checks:
-        if any(node.live for node in root.writers):
-            array = np.zeros(1, np.int64)
-            constants.append((memory_of(root, "constant", len(constants)), array))
-            checks.append((array, site))
-    return checks
 
 
 def _mark_live(graph: Graph) -> None:

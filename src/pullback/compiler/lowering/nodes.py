@@ -12,6 +12,14 @@ from typing import Any, Sequence
 from .kernels import Buffer
 from .views import Root, View, broadcast_strides, c_strides, whole
 
+#: Operations that cost less than reading their result from memory.
+CHEAP = frozenset((
+    "copy", "add", "subtract", "multiply", "negative", "square", "abs", "sign", "maximum", "minimum", "where", "equal",
+    "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert", "isfinite", "isnan", "isinf",
+    "signbit", "floor", "ceil", "round", "trunc", "copysign",
+))  # fmt: skip
+
 
 class Operand:
     """A root that a node reads, from `offset` on, with a stride for each axis of the domain."""
@@ -56,6 +64,16 @@ class Node:
         self.live = False
         self.depth = 1  # of what is computed again only for what is computed again
 
+    def again(self, site: str) -> Node:
+        """The same computation once more, into a root of its own."""
+        node = Node(self.index, self.op, [Operand(o.root, o.offset, list(o.strides)) for o in self.operands], site)
+        node.compute, node.dtype, node.live = self.compute, self.dtype, True
+        node.sizes, node.place = list(self.sizes), list(self.place)
+        node.root = Root("memory", self.root.dtype, self.root.size)
+        node.root.node = node
+        node.root.writers.append(node)
+        return node
+
 
 def coalesced(sizes: Sequence[int], vectors: list[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
     """Axes without those of length 1, and with neighbours joined where every vector of strides goes on across both."""
@@ -88,7 +106,6 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.copies: dict[Any, Root] = {}  # of views that had to be copied
-        self.checks: list[tuple[Root, str]] = []  # numbers that kernels set where an index is out of bounds
         self.site = ""
 
     def map(
@@ -179,12 +196,6 @@ class Graph:
         made = self.new(tuple([shape[axis] for axis in order]), dtype)
         at = dict(zip(order, made.strides))
         return View(made.root, 0, shape, tuple([at[axis] for axis in range(len(shape))]))
-
-    def check(self) -> View:
-        """A number that a kernel sets where an index is out of bounds."""
-        root = Root("memory", "int64", 1)
-        self.checks.append((root, self.site))
-        return whole(root, ())
 
     def new(self, shape: tuple[int, ...], dtype: str) -> View:
         """A new root that is still to be written."""

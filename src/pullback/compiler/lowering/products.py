@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..program import Instruction, Value
+from ..shapes import broadcast_shape
 from . import views as v
 from .kernels import Product
 from .nodes import Graph, coalesced
@@ -43,13 +44,13 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
 
 def result_shape(x: View, y: View) -> tuple[int, ...]:
     """The shape of a product of two batches of matrices."""
-    return (*v.broadcast_shape([x.shape[:-2], y.shape[:-2]]), x.shape[-2], y.shape[-1])
+    return (*broadcast_shape([x.shape[:-2], y.shape[:-2]]), x.shape[-2], y.shape[-1])
 
 
 def product(graph: Graph, x: View, y: View, dtype: str) -> View:
     """The product of two matrices, or of two batches of them that are broadcast to each other."""
     m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
-    batch = v.broadcast_shape([x.shape[:-2], y.shape[:-2]])
+    batch = broadcast_shape([x.shape[:-2], y.shape[:-2]])
     out = graph.new((*batch, m, n), dtype)
     over_x = v.broadcast_strides(View(x.root, 0, x.shape[:-2], x.strides[:-2]), batch)
     over_y = v.broadcast_strides(View(y.root, 0, y.shape[:-2], y.strides[:-2]), batch)

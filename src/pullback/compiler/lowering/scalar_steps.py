@@ -185,7 +185,10 @@ def _common(operands: list[View]) -> str | None:
         common = None  # NumPy compares these exactly, in no common dtype
     else:
         weak = [kind(0) for kind in kinds if not isinstance(kind, str)]
-        common = name_of(np.result_type(*map(_dtype, strong), *weak))
+        try:
+            common = name_of(np.result_type(*map(_dtype, strong), *weak))
+        except TypeError:
+            common = None  # as for bfloat16 and int16: the kernel chooses one
     _COMMON[kinds] = common
     return common
 

@@ -10,15 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from .fusion import Group
-from .nodes import Node, Operand
+from .nodes import CHEAP, Node, Operand
 from .views import Root
 
-_CHEAP = frozenset((
-    "copy", "add", "subtract", "multiply", "negative", "square", "abs", "sign", "maximum", "minimum", "where", "equal",
-    "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
-    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert", "isfinite", "isnan", "isinf",
-    "signbit", "floor", "ceil", "round", "trunc", "copysign",
-))  # fmt: skip
 _MOST_STEPS = 4
 
 Readers = dict[Root, list[tuple[Group, Node, Operand]]]
@@ -68,7 +62,7 @@ def sink(groups: list[Group], updated: set[Root]) -> None:
 
 def _steps(root: Root, node: Node, leaves: dict[Root, Any], updated: set[Root]) -> int:
     """In how many cheap steps a root follows from `leaves`, arrays in memory of the same form; many if it does not."""
-    if node.op not in _CHEAP or node.reduce:
+    if node.op not in CHEAP or node.reduce:
         return _MOST_STEPS + 1
     steps = 1
     for operand in node.operands:

@@ -192,17 +192,6 @@ def broadcast_strides(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def broadcast_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape to which all of these are broadcast."""
-    ndim = max(map(len, shapes))
-    out = [1] * ndim
-    for shape in shapes:
-        for i, n in enumerate(shape, ndim - len(shape)):
-            if n != 1:
-                out[i] = n
-    return tuple(out)
-
-
 def flipped(view: View, axes: tuple[int, ...] | int | None) -> View:
     axes = tuple(range(len(view.shape))) if axes is None else (axes,) if isinstance(axes, int) else axes
     offset, strides = view.offset, list(view.strides)

@@ -94,8 +94,7 @@ class Gather:
     Axes are `outer` (o), then those that are indexed (`sizes`), then `inner` (n); `places` (p) is the shape to which
     the arrays of indices are broadcast. Strides of x are for outer + sizes + inner, those of out for outer + places +
     inner, those of each index for places. This is `take` (one axis in `sizes`) and x[i, j, ...]. Negative indices count
-    from the end. Where one is out of bounds, another row is read, and `status`, one int64 that is otherwise left as it
-    is, becomes 1 + the index's number in `places`. Arrays: x, the indices, out, status.
+    from the end; one that is out of bounds stands for 0. Arrays: x, the indices, out.
     """
 
     dtype: str
@@ -112,7 +111,7 @@ class Gather:
 class Scatter:
     """Zeros, with value[o, p, n] added at out[o, i(p), j(p), ..., n], in the order of the places: see `Gather`.
 
-    What an index out of bounds names is added elsewhere. Arrays: value, the indices, out, status.
+    Indices as for `Gather`. Arrays: value, the indices, out.
     """
 
     dtype: str
@@ -129,8 +128,8 @@ class Scatter:
 class GatherAlong:
     """out[o, p] = x[o, index[o, p]] with o over `rows` and p below `count`: `take_along_axis`.
 
-    Strides are for rows, then for the axis along which is gathered (`size` long in x). Indices as for `Gather`; status
-    is 1 + the number of the element of out. Arrays: x, index, out, status.
+    Strides are for rows, then for the axis along which is gathered (`size` long in x). Indices as for `Gather`.
+    Arrays: x, index, out.
     """
 
     dtype: str
@@ -147,7 +146,7 @@ class GatherAlong:
 class ScatterAlong:
     """Zeros, with value[o, p] added at out[o, index[o, p]]: `take_along_axis_transposed`; see `GatherAlong`.
 
-    Arrays: value, index, out, status.
+    Arrays: value, index, out.
     """
 
     dtype: str

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..interpreter import kernel
 from ..program import Instruction, Value
-from .operations import ELEMENTWISE, MOVEMENT, broadcast_shape
+from ..shapes import broadcast_shape
+from .operations import ELEMENTWISE, MOVEMENT
 from .rewriting import Table, Walk, as_number
 
 # -- creation: everything becomes `full` -----------------------------------------------------------

@@ -44,20 +44,6 @@ MOVEMENT = _names(
 REDUCTIONS = _names("sum prod max min any all count_nonzero argmax argmin")
 
 
-def broadcast_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape of arrays of `shapes`, which are known to fit, broadcast together."""
-    first = shapes[0]
-    if all(shape == first for shape in shapes):
-        return first
-    length = max(map(len, shapes))
-    sizes = [1] * length
-    for shape in shapes:
-        for axis, size in enumerate(shape, length - len(shape)):
-            if size != 1:
-                sizes[axis] = size
-    return tuple(sizes)
-
-
 def mentions(args: tuple[Any, ...], values: Container[Value]) -> bool:
     """Whether any of `values` is among the arguments."""
     for arg in args:

@@ -54,30 +54,47 @@ def place(walk: Walk, instruction: Instruction) -> Any:
 def add(walk: Walk, instruction: Instruction) -> Any:
     """Two stretches side by side, each in zeros, as one."""
     first, second = (walk.definition(arg, "place") for arg in instruction.args)
-    shape = instruction.result.shape
+    shape, dtype = instruction.result.shape, instruction.result.dtype
     if first is None or second is None or first.result.shape != shape or second.result.shape != shape:
         return None
-    one, other = stretch_of(first.args[2], shape), stretch_of(second.args[2], shape)
+    indices = [_as_slices(placed.args[2]) for placed in (first, second)]
+    one, other = stretch_of(indices[0], shape), stretch_of(indices[1], shape)
     if one is None or other is None or one[0] != other[0] or first.result.dtype != second.result.dtype:
         return None
     axis = one[0]
     if one[1] > other[1]:
         first, second, one, other = second, first, other, one
-    values = (first.args[0], second.args[0])
+    shapes = [_with_axis(placed.args[0].shape, placed.args[2], axis, len(shape)) for placed in (first, second)]
     if one[2] != other[1] or any(
-        _length(value, shape, axis) != stop - start for value, (_, start, stop) in zip(values, (one, other))
+        _length(part, shape, axis) != stop - start for part, (_, start, stop) in zip(shapes, (one, other))
     ):
         return None
+    values = tuple([
+        placed.args[0] if placed.args[0].shape == part else walk.make("reshape", (placed.args[0], part), part, dtype)
+        for placed, part in zip((first, second), shapes)
+    ])  # fmt: skip
     together = tuple([other[2] - one[1] if i == axis else n for i, n in enumerate(shape)])
-    value = walk.make("concat", (values, axis - len(shape)), together, instruction.result.dtype)
+    value = walk.make("concat", (values, axis - len(shape)), together, dtype)
     index = tuple([slice(one[1], other[2]) if i == axis else slice(None) for i in range(len(shape))])
-    return walk.make("place", (value, shape, index), shape, instruction.result.dtype)
+    return walk.make("place", (value, shape, index), shape, dtype)
 
 
-def _length(value: Value, shape: tuple[int, ...], axis: int) -> int | None:
-    """How long `value` is along `axis`, if it fills the others."""
-    fills = value.ndim == len(shape) and all(n == m for i, (n, m) in enumerate(zip(value.shape, shape)) if i != axis)
-    return value.shape[axis] if fills else None
+def _as_slices(index: Any) -> Any:
+    """An index with a stretch of one for each number in it that counts from the start."""
+    parts = index if type(index) is tuple else (index,)
+    return tuple([slice(part, part + 1) if type(part) is int and part >= 0 else part for part in parts])
+
+
+def _with_axis(shape: tuple[int, ...], index: Any, axis: int, ndim: int) -> tuple[int, ...]:
+    """The shape of what is placed, with an axis for a number at `axis` of the index."""
+    numbers = [part for part in (index if type(index) is tuple else (index,)) if type(part) is int]
+    return (*shape[:axis], 1, *shape[axis:]) if len(numbers) == 1 and len(shape) == ndim - 1 else shape
+
+
+def _length(part: tuple[int, ...], shape: tuple[int, ...], axis: int) -> int | None:
+    """How long something of shape `part` is along `axis`, if it fills the others."""
+    fills = len(part) == len(shape) and all(n == m for i, (n, m) in enumerate(zip(part, shape)) if i != axis)
+    return part[axis] if fills else None
 
 
 def concat(walk: Walk, instruction: Instruction) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from ...backends import portable
 from ...backends.numpy import _FAMILIES
 from ...backends.protocol import Kernels
+from . import averages, contractions
 
 #: NumPy's kernels with a portable form that is better for fusion than the whole.
 EXPANDED = frozenset((
@@ -23,6 +24,17 @@ EXPANDED = frozenset((
 ))  # fmt: skip
 
 
+#: Scores of attention with dropout up to which it is made of products and elementwise work: no native kernel drops.
+MOST_SCORES = 1 << 24
+
+
+#: Those of them that compute with floats of the precision they are given.
+_OF_FLOATS = frozenset((
+    "relu", "leaky_relu", "elu", "silu", "gelu", "softplus", "log_sigmoid", "softmax", "log_softmax", "logsumexp",
+    "ndtr",
+))  # fmt: skip
+
+
 class TraceKernels(Kernels):
     """Kernels on symbols, made at first use."""
 
@@ -31,6 +43,8 @@ class TraceKernels(Kernels):
             raise AttributeError(name)
         own = any(name in vars(family) for family in _FAMILIES)
         kernel = _recording(name) if own and name not in EXPANDED else portable.bind(name, self)
+        if name in _OF_FLOATS:
+            kernel = _expanding(name, kernel)
         self.__dict__[name] = kernel
         return kernel
 
@@ -84,6 +98,8 @@ class TraceKernels(Kernels):
                 return x * x * x
             if y == 1:
                 return x
+            if y == 0.5:
+                return record("sqrt", (x,))  # as NumPy does, which matters at -inf
         return record("pow", (x, y))
 
     def embedding(self, indices: Any, weight: Any) -> Any:
@@ -95,8 +111,55 @@ class TraceKernels(Kernels):
         _note_bounds(counted, x.shape[1] if x.ndim > 1 else x.shape[0])
         return portable.bind("cross_entropy", self)(x, target, weight, ignore_index, *options)
 
+    def einsum(self, xs: Any, subscripts: str) -> Any:
+        return contractions.einsum(self, xs, subscripts)
+
+    def tensordot(self, x: Any, y: Any, axes: Any) -> Any:
+        return contractions.tensordot(self, x, y, axes)
+
+    def vecdot(self, x: Any, y: Any, axis: int) -> Any:
+        if _is_plain(x) and _is_plain(y):
+            return contractions.vecdot(self, x, y, axis)
+        return record("vecdot", (x, y, axis))
+
+    def vector_norm(self, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
+        if _is_plain(x) and ord == 2 and axis != ():
+            return contractions.euclidean_norm(self, x, axis, keepdims)
+        return record("vector_norm", (x, axis, keepdims, ord))
+
+    def resample(self, x: Any, axes: Any, transposed: bool) -> Any:
+        if _is_plain(x) and averages.are_side_by_side(axes):
+            return averages.spread(self, x, axes) if transposed else averages.averaged(self, x, axes)
+        return record("resample", (x, axes, transposed))
+
+    def attention(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float, *dropout: Any) -> Any:
+        args = (q, k, v, mask, is_causal, scale, *dropout)
+        if _has_small_scores(q, k, *dropout):
+            return portable.bind("attention", self)(*args)
+        return record("attention", args)
+
+    def attention_gradient(
+        self, g: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, needs: Any,
+        is_causal: bool, scale: float, *dropout: Any,
+    ) -> Any:  # fmt: skip
+        args = (g, q, k, v, mask, out, lse, needs, is_causal, scale, *dropout)
+        if not _has_small_scores(q, k, *dropout):
+            return record("attention_gradient", args)
+        gradients = portable.bind("attention_gradient", self)(*args)
+        return tuple([gradient if needed else None for gradient, needed in zip(gradients, needs)])
+
     def positive(self, x: Any) -> Any:
         return x if x.dtype.kind != "b" else record("positive", (x,))
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether an array is of float32 or float64."""
+    return bool(x.dtype.kind == "f" and x.dtype.itemsize >= 4)
+
+
+def _has_small_scores(q: Any, k: Any, p: float, key: Any, offset: Any) -> bool:
+    """Whether attention drops some of its scores, and all of them can be in memory: then simpler kernels do it."""
+    return bool(p) and math.prod(q.shape[:-1]) * k.shape[-2] <= MOST_SCORES
 
 
 def _note_bounds(indices: Any, size: int) -> None:
@@ -132,6 +195,22 @@ def _recorder_of(args: Any, named: Any) -> Any:
             raise TypeError("no symbol among the arguments, and no function is being traced.")
         found = trace.recorder
     return found
+
+
+def _expanding(op: str, expand: Any) -> Any:
+    """A kernel that is expanded for floats: of integers NumPy's own makes floats, each in its way, and is kept whole.
+
+    What half-precision numbers are expanded into may be wider, and is then rounded as NumPy's kernel does.
+    """
+
+    def kernel(*args: Any, **named: Any) -> Any:
+        dtype = args[0].dtype
+        if dtype.kind in "biu":
+            return record(op, args, named)
+        made = expand(*args, **named)
+        return made if dtype.itemsize > 2 or made.dtype == dtype else record("astype", (made, dtype))
+
+    return kernel
 
 
 def _find(args: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,11 @@ import numpy as np
 
 from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
-from ...errors import TraceError
+from ...errors import DtypeError, TraceError
 from ..program import Instruction, Value
 from .shapes import form_of
 from .sites import user_site
-from .symbol import Symbol
+from .symbol import LentError, Symbol, kept
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))
 
@@ -28,6 +29,9 @@ class Recorder:
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
         self.closed = False
+        self.refusal: TraceError | None = None
+        self.done = threading.Event()  # every tensor has its array again
+        self.thread = threading.get_ident()  # who traces: other threads may meet symbols, and must not write here
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
         self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity: the arrays met, kept alive
 
@@ -35,22 +39,32 @@ class Recorder:
         """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
         if named:
             args = positional(op, args, named)
+        if self.thread != threading.get_ident() and _any_lent(args):
+            raise LentError(self, user_site())
         if self.closed:
-            raise TraceError(
-                f"{user_site()}: this array was made while a function was traced by pb.compile, and has no values "
-                "outside of it. Return it from the function instead of keeping it in a list or an attribute."
-            )
+            raise kept()
         if op in _INDEXED:
             args = (*args[:-1], _without_masks(args[-1]))
         values = tuple([self._argument(arg) for arg in args])
         for indices, size in indexed(op, values):
             self.bounds[indices, -size, size] = None
         site = user_site()
-        form = form_of(op, values)
+        try:
+            form = form_of(op, values)
+        except MemoryError as error:  # an example of what a kernel of NumPy's gives is as large as the result
+            raise MemoryError(f"{site}: `{op}`, traced by pb.compile: {error}") from None
+        except TraceError as error:
+            raise self.refused(TraceError(f"{site}: {error}")) from None
         results: list[Value] = []
         made = self._symbols(form, site, results)
         self.instructions.append(Instruction(op, values, tuple(results), site))
         return made
+
+    def refused(self, error: TraceError) -> TraceError:
+        """Note that the function asks for what cannot be traced: it may catch the error, and go on as it never does."""
+        if self.refusal is None and self.thread == threading.get_ident():
+            self.refusal = error
+        return error
 
     def _symbols(self, form: Any, site: str, results: list[Value]) -> Any:
         if form is None:
@@ -84,9 +98,25 @@ class Recorder:
         """The value that stands for a NumPy array from outside."""
         found = self.arrays.get(id(array))
         if found is None:
+            if not array.dtype.isnative:
+                raise DtypeError(
+                    f"{user_site()}: pb.compile found an array of dtype {array.dtype.str!r}, with bytes in another "
+                    f"order than this machine's. Convert it with `.astype({array.dtype.newbyteorder('=').str!r})`."
+                )
             value = Value(array.shape, array.dtype, user_site())
             found = self.arrays[id(array)] = (value, array)
         return found[0]
+
+
+def native(array: Any) -> Any:
+    """An array with the bytes of its elements in this machine's order, as compiled code reads them."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _any_lent(args: Any) -> bool:
+    return any(
+        arg.lent is not None if type(arg) is Symbol else type(arg) in (tuple, list) and _any_lent(arg) for arg in args
+    )  # fmt: skip
 
 
 def indexed(op: str, args: tuple[Any, ...]) -> list[tuple[Value, int]]:

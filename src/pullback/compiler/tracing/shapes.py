@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import modes
 from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
 from ...errors import TraceError
@@ -28,7 +29,6 @@ _DEPENDING_ON_VALUES = {
     "nonzero": "pb.where(condition, x, y), or multiply by the mask",
     "unique": "a fixed number of classes, and `pb.equal` against each",
 }
-_FLAT = frozenset(("clip", "multiply_add"))
 
 
 def form_of(op: str, args: tuple[Any, ...]) -> Form:
@@ -62,6 +62,8 @@ def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
         raise TraceError(
             f"`{op}` with a boolean mask has a result whose shape depends on values. Write `pb.where(mask, x, other)`."
         )
+    if op == "call_custom":
+        return args[0].form(args[1:])
     operation = OPERATIONS.get(op)
     if operation is not None and operation.elementwise and not operation.static:
         return np.broadcast_shapes(*(v.shape for v in values_in(args))), _example_dtype(op, args)
@@ -109,7 +111,7 @@ def _form(result: Any) -> Form:
 
 
 def _example_call(op: str, args: tuple[Any, ...]) -> Any:
-    with np.errstate(all="ignore"):
+    with modes.changed(tracing=None), np.errstate(all="ignore"):  # a kernel may use generators, as `draw` does
         return getattr(NUMPY.xp, op)(*[_example(arg, op in _MATRICES) for arg in args])
 
 

@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from ...autodiff.hooks import changes as hook_changes, hooks
+from ...random import default_generator
 from .symbol import Symbol
 
 
 class Numbers:
     """The numbers of an optimizer's formula (see `Optimizer.constants`) as one input array."""
 
-    __slots__ = ("optimizer", "group", "slot", "array", "last", "symbols")
+    __slots__ = ("optimizer", "group", "slot", "slots", "ahead", "array", "last", "symbols")
 
-    def __init__(self, optimizer: Any, group: dict[str, Any], slot: Any, recorder: Any) -> None:
+    def __init__(self, optimizer: Any, group: dict[str, Any], slot: Any, ahead: int, recorder: Any) -> None:
         self.optimizer = optimizer
         self.group = group
         self.slot = slot  # whose count of steps is that of all that share these numbers
-        values = optimizer.constants(group, slot.step + 1)
+        self.slots: list[Any] = []  # these
+        self.ahead = ahead  # which step of a call it is: the first is 1
+        values = optimizer.constants(group, slot.step + ahead)
         self.array = np.zeros(len(values), slot.working)
         self.last: Any = None
         whole = Symbol(recorder.lift_array(self.array), recorder)
@@ -26,19 +30,83 @@ class Numbers:
 
     def refresh(self) -> None:
         """Write the numbers of the next step."""
-        values = self.optimizer.constants(self.group, self.slot.step + 1)
+        values = self.optimizer.constants(self.group, self.slot.step + self.ahead)
         if values != self.last:
             self.array[:] = values
             self.last = values
+
+    def changed(self) -> str | None:
+        """Whether the parameters that share the numbers have taken different counts of steps meanwhile."""
+        if any(slot.step != self.slot.step for slot in self.slots):
+            return f"parameters of {type(self.optimizer).__name__} have taken different numbers of steps"
+        return None
+
+
+class AttributeWatch:
+    """A number of the library's own that belongs to the program, such as a loss scaler's scale."""
+
+    __slots__ = ("thing", "name", "seen")
+
+    def __init__(self, thing: Any, name: str) -> None:
+        self.thing = thing
+        self.name = name
+        self.seen = getattr(thing, name)
+
+    def changed(self) -> str | None:
+        now = getattr(self.thing, self.name)
+        if now == self.seen:
+            return None
+        return f"{self.name.lstrip('_')} of {type(self.thing).__name__} was {self.seen!r} and is {now!r}"
+
+
+class HookWatch:
+    """The hooks on variables from outside: a walk inside the function calls them while it is traced."""
+
+    __slots__ = ("nodes", "seen", "count")
+
+    def __init__(self, nodes: list[Any]) -> None:
+        self.nodes = nodes
+        self.count = hook_changes[0]
+        self.seen = self._hooks()
+
+    def _hooks(self) -> list[Any]:
+        return [list(hooks.get(node, ())) for node in self.nodes]
+
+    def changed(self) -> str | None:
+        if self.count == hook_changes[0]:
+            return None
+        count = hook_changes[0]
+        if self._hooks() != self.seen:
+            return "a variable from outside has other hooks now"
+        self.count = count  # they were put elsewhere
+        return None
+
+
+class OptimizerWatch:
+    """An optimizer's parameters, and the buffers of those that were updated."""
+
+    __slots__ = ("optimizer", "sizes", "buffers")
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer = optimizer
+        self.sizes = [len(slots) for slots in optimizer._slots]
+        self.buffers: list[tuple[Any, list[Any]]] = []  # loading a state gives a slot another list
+
+    def changed(self) -> str | None:
+        if [len(slots) for slots in self.optimizer._slots] != self.sizes:
+            return f"{type(self.optimizer).__name__} has other parameters now"
+        if any(slot.buffers is not buffers for slot, buffers in self.buffers):
+            return f"{type(self.optimizer).__name__} has another state now"
+        return None
 
 
 class Draws:
     """A generator's key and place in its stream as one input array, and how many words a call takes."""
 
-    __slots__ = ("generator", "array", "taken", "recorder", "seed", "_key", "_offset")
+    __slots__ = ("_generator", "array", "taken", "recorder", "seed", "_key", "_offset")
 
     def __init__(self, generator: Any, recorder: Any, seed: int | None = None) -> None:
-        self.generator = generator
+        self._generator = generator  # None for the default one, which may be another one in the next call
         self.seed = seed  # the key that every call starts anew from; None if calls go on where the last one ended
         self.array = np.zeros(2, np.uint64)
         self.taken = 0
@@ -46,6 +114,10 @@ class Draws:
         whole = Symbol(recorder.lift_array(self.array), recorder)
         self._key = recorder.record("getitem", (whole, 0))
         self._offset = recorder.record("getitem", (whole, 1))
+
+    @property
+    def generator(self) -> Any:
+        return default_generator() if self._generator is None else self._generator
 
     def reserve(self, count: int) -> tuple[Any, Any]:
         """The key, and the place of the next `count` words."""

@@ -12,16 +12,16 @@ from typing import Any, Callable, Iterable
 import numpy as np
 
 from ... import backends, modes
-from ...autodiff.graph import GradCell, Leaf
+from ...autodiff.graph import GradCell, Leaf, next_sequence_number
 from ...errors import DeviceError, TraceError
 from ...optim.arithmetic import arithmetic_of
-from ...random import Generator, at_state
+from ...random import Generator, at_state, default_generator
 from ...tensor.core import Tensor, make
 from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)
 from .recorder import Recorder
 from .sites import user_site
-from .state import Draws, GroupWatch, Numbers
+from .state import AttributeWatch, Draws, GroupWatch, Numbers, OptimizerWatch
 from .symbol import Symbol
 
 _ndarray = np.ndarray
@@ -44,6 +44,8 @@ class Trace:
     """What is known while a function runs on symbols."""
 
     def __init__(self) -> None:
+        self.began = next_sequence_number()  # nodes with smaller numbers are from outside
+        self.default_generator = default_generator()
         self.recorder = Recorder()
         self.held: dict[int, Held] = {}  # tensors from outside, by identity
         self.cells: dict[int, tuple[GradCell, Any]] = {}  # gradient cells that change, with what was in them
@@ -53,6 +55,9 @@ class Trace:
         self.slots: list[Any] = []  # of parameters that an optimizer updated, once for each update
         self.modules: dict[int, tuple[Any, bool]] = {}  # modules that were called, with their mode
         self.groups: list[GroupWatch] = []
+        self.attributes: list[AttributeWatch] = []
+        self.optimizers: dict[int, OptimizerWatch] = {}  # by identity
+        self.nodes: dict[int, tuple[Tensor, Any]] = {}  # tensors whose need of a gradient was looked at
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
 
     # -- tensors from outside ----------------------------------------------------------------------
@@ -73,7 +78,7 @@ class Trace:
             )
         value = self.recorder.lift_array(raw)
         self.held[id(tensor)] = Held(tensor, value)
-        tensor._data = Symbol(value, self.recorder)
+        tensor._data = Symbol(value, self.recorder).lend_for(raw)
         tensor._origin = None
 
     def lift_all(self, inputs: Iterable[Any]) -> None:
@@ -91,6 +96,21 @@ class Trace:
         if id(cell) not in self.cells:
             self.cells[id(cell)] = (cell, cell.value)
 
+    def note_attribute(self, thing: Any, name: str) -> None:
+        """Remember an attribute that is a plain number: the program is right only while it stays."""
+        self.attributes.append(AttributeWatch(thing, name))
+
+    def note_optimizer(self, optimizer: Any) -> OptimizerWatch:
+        """Remember that an optimizer's parameters were gone through: which have a gradient, and which do not."""
+        watch = self.optimizers.get(id(optimizer))
+        if watch is None:
+            watch = self.optimizers[id(optimizer)] = OptimizerWatch(optimizer)
+            for slots in optimizer._slots:
+                for slot in slots:
+                    if isinstance(slot.parameter, Tensor) and id(slot.parameter) not in self.held:
+                        self.nodes[id(slot.parameter)] = (slot.parameter, slot.parameter._node)
+        return watch
+
     def note_module(self, module: Any) -> None:
         """Remember that a module was called: the program is right only while its mode stays."""
         self.modules[id(module)] = (module, module.training)
@@ -103,10 +123,14 @@ class Trace:
 
     # -- randomness --------------------------------------------------------------------------------
 
+    def _unless_default(self, generator: Generator) -> Generator | None:
+        """None for the generator that the function finds as the default: each call uses the one it finds."""
+        return None if generator is self.default_generator else generator
+
     def _state_of(self, generator: Generator) -> Draws:
         draws = self.draws.get(id(generator))
         if draws is None:
-            draws = self.draws[id(generator)] = Draws(generator, self.recorder)
+            draws = self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder)
         return draws
 
     def seed(self, generator: Generator, key: int) -> bool:
@@ -114,7 +138,7 @@ class Trace:
         before = self.draws.get(id(generator))
         if before is not None:
             self.finished_draws.append(before)
-        self.draws[id(generator)] = Draws(generator, self.recorder, key)
+        self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder, key)
         return hasattr(generator, "_key")  # one that is being made needs a state all the same
 
     def next_key(self, generator: Generator, count: int) -> tuple[Any, Any]:
@@ -124,8 +148,8 @@ class Trace:
     def draw(self, generator: Generator, method: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         """Numbers of a distribution: drawn by NumPy's code when the program runs."""
         start = {"key": 0, "offset": 0}
-        ahead = at_state(start)  # type: ignore[arg-type]
         with modes.changed(tracing=None):
+            ahead = at_state(start)  # type: ignore[arg-type]
             example = method(ahead, *args, **named)  # says how many words are taken, and refuses bad arguments
         key, offset = self.next_key(generator, ahead.state["offset"])
         options = (tuple(args), tuple(named.items()))
@@ -137,6 +161,7 @@ class Trace:
         """An optimizer's step on symbols. Its numbers (rate, bias correction) are inputs, computed at each call."""
         xp = arithmetic_of(TRACE)
         shared: dict[Any, Numbers] = {}
+        optimizer_watch = self.note_optimizer(optimizer)
         for group, found in work:
             watch = GroupWatch(optimizer, group)
             self.groups.append(watch)
@@ -148,11 +173,14 @@ class Trace:
                 with modes.changed(tracing=None):
                     slot.settle(optimizer, group, raw)
                 self.lift(parameter)
-                key = (id(group), slot.step, slot.working.str)
+                ahead = 1 + sum(other is slot for other in self.slots)
+                key = (id(group), slot.step + ahead, slot.working.str)
                 numbers = shared.get(key)
                 if numbers is None:
-                    numbers = shared[key] = Numbers(optimizer, group, slot, self.recorder)
+                    numbers = shared[key] = Numbers(optimizer, group, slot, ahead, self.recorder)
                     self.numbers.append(numbers)
+                numbers.slots.append(slot)
+                optimizer_watch.buffers.append((slot, slot.buffers))
                 for buffer in slot.buffers:
                     self.lift(buffer)
                 self._advance(xp, optimizer, watch.options, slot, gradient, numbers.symbols)
@@ -181,6 +209,15 @@ class Trace:
 
     def restore(self) -> None:
         """Give every tensor and cell back what it had."""
+        try:
+            self._give_back()
+        except BaseException:  # Ctrl-C in the middle of it: a tensor must not be left with a symbol
+            self._give_back()
+            raise
+        finally:
+            self.recorder.done.set()
+
+    def _give_back(self) -> None:
         self.recorder.closed = True
         for held in self.held.values():
             held.tensor._data = held.raw

@@ -1,0 +1,107 @@
+"""Where a call of a program finds its inputs: among the arguments, in tensors from outside, in arrays."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ... import backends
+from ...tensor.core import Tensor
+from ...tensor.writing import separate
+from ..program import Value
+from ..tracing.trace import Trace
+from .arguments import Arguments
+
+_NUMPY = backends.NUMPY
+
+
+class Input:
+    """Where a call finds one of the program's inputs."""
+
+    __slots__ = ("value", "argument", "tensors", "array", "view", "is_updated")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self.argument = -1  # the number of the argument's leaf
+        self.tensors: list[Tensor] = []  # tensors from outside, which all hold the array
+        self.array: Any = None  # an array from outside that no tensor holds
+        self.view: Any = None  # what must be copied into it for each call: a view of another layout
+        self.is_updated = False
+
+
+def misfit(entry: Input) -> str | None:
+    """What is different about the tensors that hold an input, or None."""
+    if not entry.tensors:
+        return None
+    first = entry.tensors[0]._data
+    if type(first) is not np.ndarray:
+        return f"a tensor from outside is on {entry.tensors[0].device!r} now"
+    if first.shape != entry.value.shape or first.dtype != entry.value.dtype:
+        was = f"{entry.value.dtype} of shape {entry.value.shape}"
+        return f"a tensor from outside was {was} and is {first.dtype} of shape {first.shape}"
+    if any(tensor._data is not first for tensor in entry.tensors):
+        return "tensors from outside that were the same array are not any more"
+    return None
+
+
+def array_of(entry: Input) -> Any:
+    """The array behind a tensor from outside: contiguous, and if it will be written, nobody else's."""
+    tensor = entry.tensors[0]
+    if entry.is_updated:
+        if not (_NUMPY.is_exclusive(tensor, "_data") and tensor._data.flags.c_contiguous):
+            tensor._data = _NUMPY.copy(tensor._data)
+        separate(tensor)
+    elif not tensor._data.flags.c_contiguous:
+        copy = np.array(tensor._data, order="C")
+        if not _NUMPY.is_exclusive(tensor, "_data"):
+            return copy  # somebody may still write to it, and that is to be seen here
+        for holder in entry.tensors:
+            holder._data = copy
+    return tensor._data
+
+
+def find_inputs(made: Any, trace: Trace, arguments: Arguments, references: list[Any]) -> None:
+    """Find out where each input comes from, now that what the trace itself made is gone."""
+    holders: dict[Value, list[Tensor]] = {}
+    for reference, value, node in references:
+        tensor = reference()
+        if tensor is not None:
+            holders.setdefault(value, []).append(tensor)
+            made.nodes.append((tensor, node))
+    updated = {target for target, _ in made.program.updates}
+    arrays = dict(trace.recorder.arrays.values())
+    states: list[Any] = [*made.numbers, *made.draws]
+    own = {id(state.array) for state in states}
+    trace.recorder.arrays.clear()
+    for number, value in enumerate(made.program.inputs):
+        entry = Input(value)
+        if number < len(arguments.dynamic):
+            entry.argument = arguments.dynamic[number]
+        elif value in holders:
+            entry.tensors = holders[value]
+            entry.is_updated = value in updated
+        else:
+            entry.array = arrays.pop(value)
+            if id(entry.array) not in own and entry.array.base is None and _references(entry) == _SOLE:
+                made.program.constants[value] = entry.array  # made by the function itself: nobody can change it
+            if not entry.array.flags.c_contiguous or value in updated:
+                if value not in made.program.constants:
+                    entry.view = entry.array
+                entry.array = np.array(entry.array, order="C")
+        made.inputs.append(entry)
+
+
+def _references(entry: Input) -> int:
+    return sys.getrefcount(entry.array)
+
+
+def _count_alone() -> int:
+    """What `_references` gives when nobody else holds the array, which differs between versions of Python."""
+    entry = Input(Value((1,), np.float32))
+    entry.array = np.empty(1, np.float32)
+    return _references(entry) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1  # else counts say nothing
+
+
+_SOLE = _count_alone()

@@ -1,0 +1,88 @@
+"""What a program consists of, for people: its kernels in a line each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterable, NamedTuple
+
+from ..lowering.kernels import Call, Host, Loop, Product
+from ..lowering.whole_kernels import Running
+
+_UNSAID = frozenset(("read", "number", "position", "convert"))  # steps that compute nothing
+_MOST = 6  # names of operations in a line
+
+
+class KernelUse(NamedTuple):
+    """A kernel, whether it is "native" or runs by "numpy", how often a call runs it, and for which of your lines."""
+
+    kernel: Any
+    how: str
+    times: int
+    sites: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        times = f" x{self.times}" if self.times > 1 else ""
+        sites = f"  # {', '.join(self.sites[:2])}{', ...' if len(self.sites) > 2 else ''}" if self.sites else ""
+        return f"{_line(self.kernel)} ({self.how}){times}{sites}"
+
+
+class Inventory(list[KernelUse]):
+    """The kernels of a program in the order in which they first run. What runs by NumPy is named first of all."""
+
+    def __repr__(self) -> str:
+        slow = [use for use in self if use.how == "numpy"]
+        by_numpy = f"by NumPy: {', '.join(dict.fromkeys(use.kernel.op for use in slow))}" if slow else "all native"
+        calls = sum(use.times for use in self)
+        lines = [f"{len(self)} kernel{'s' * (len(self) != 1)}, {calls} call{'s' * (calls != 1)}; {by_numpy}"]
+        return "\n  ".join([*lines, *map(repr, self)])
+
+
+def inventory(calls: Iterable[Call]) -> Inventory:
+    """The kernels of a schedule's calls; equal ones are counted."""
+    found: dict[str, tuple[Any, list[str]]] = {}
+    for call in calls:
+        found.setdefault(repr(call.kernel), (call.kernel, []))[1].append(call.site)
+    return Inventory(
+        KernelUse(
+            kernel,
+            "numpy" if isinstance(kernel, Host) else "native",
+            len(sites),
+            tuple(dict.fromkeys(site for site in sites if site)),
+        )
+        for kernel, sites in found.values()
+    )
+
+
+def _line(kernel: Any) -> str:
+    if isinstance(kernel, Loop):
+        names = dict.fromkeys(_step_name(step.op) for step in kernel.steps if step.op not in _UNSAID)
+        said = [*names][:_MOST] + ["..."] * (len(names) > _MOST)
+        return f"loop {_size((*kernel.outer, *kernel.inner))}: {', '.join(said) or 'copy'}"
+    if isinstance(kernel, Product):
+        batch = f"{_size(kernel.batch)} of " if kernel.batch else ""
+        return f"matmul {batch}{kernel.m}x{kernel.k} by {kernel.k}x{kernel.n}"
+    if isinstance(kernel, Host):
+        shapes = dict.fromkeys(_size(shape) for _, shape, _ in (kernel.reads or kernel.writes))
+        return f"{kernel.op} {', '.join(shapes)}"
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(kernel).__name__).lower()
+    name = f"running {kernel.op}" if isinstance(kernel, Running) else getattr(kernel, "op", name)
+    return f"{name} {_size(_axes(kernel))}"
+
+
+def _step_name(op: str) -> str:
+    """A reduction's name without what it goes along."""
+    first, _, rest = op.partition("_")
+    return rest if first in ("row", "column", "total") else op
+
+
+def _axes(kernel: Any) -> tuple[int, ...]:
+    """The sizes that a kernel's description has, outermost first."""
+    sizes: list[int] = []
+    for name in ("batch", "heads", "outer", "shape", "rows", "places", "inner", "length", "keys", "width", "count"):
+        size = getattr(kernel, name, ())
+        sizes += [size] if isinstance(size, int) else size
+    return tuple(sizes)
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "1"

@@ -1,0 +1,1 @@
+"""Whole kernels in LLVM code: attention, scans, gathering, random numbers, running values."""

@@ -1,0 +1,1 @@
+"""Loops over rows and elements in LLVM code: reading, computing, reducing, writing."""

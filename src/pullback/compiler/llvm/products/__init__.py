@@ -1,0 +1,1 @@
+"""Matrix products: kernels of our own, and BLAS where it is faster."""

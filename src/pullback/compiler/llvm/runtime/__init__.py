@@ -1,0 +1,1 @@
+"""From LLVM code to running programs: compiling, keeping on disk, threads, the table of calls, access to arrays."""

@@ -1,0 +1,94 @@
+"""The native side of running a program: walking its table of calls, alone or with a pool of threads.
+
+A program is a record that points to a table of calls; both are arrays of 64-bit words that Python fills
+(see `executable.py`). Every thread of a shared run walks the same table: of a call with several parts, thread t does
+parts t, t + threads, ...; a call of one part is thread 0's. A call that must not begin before what others do has ended
+has a barrier before it. One thread alone does all parts of everything in order, with the same results to the last bit.
+
+The pool is a block of words too. A run is announced by changing its word `announced`, which holds a counter and, in the
+lowest byte, how many threads take part: a worker whose number is not below that has nothing to do, and one whose number
+is cannot be left behind, for the run does not end without it. Workers wait by spinning a while, then by sleeping on a
+condition of the system's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from functools import cache
+from typing import Any, Callable
+
+from . import jit, pool_code, runtime_code
+from .fixed_code import linked
+
+#: Words of a call: function, arrays, units, parts, units per part, whether a barrier comes first.
+CALL_WORDS = 6
+# Words of a program: calls, their number, patches, their number, scratch memory, its bytes per thread, threads,
+# and two functions of BLAS: to set and to get the number of its threads, or zeros.
+#: Words of a patch: the address of a pointer, the number of the base it is made from, and the bytes to add.
+PATCH_WORDS = 3
+
+#: Bytes of a pool, and where its parts are: each on a line of the cache of its own that is written by others.
+POOL_BYTES = 640
+BUSY, ANNOUNCED, ARRIVED, PHASE, SHARED, WORKERS, SLEEPERS, MUTEX, CONDITION = 0, 64, 128, 192, 256, 264, 320, 384, 512
+#: The number of threads that tells workers to end.
+STOP = 255
+
+#: What `run` returns: all is done; or it is, but one thread did everything because there are too few workers.
+DONE, TOO_FEW_WORKERS = 0, 1
+
+#: How often one who waits looks before it lets other threads run between looks (about 5 microseconds: where processors
+#: are scarce, the one waited for may need this very one), and how often a worker looks before it sleeps (100 or so).
+SPINS, WORKER_LOOKS = 200, 400
+
+
+@cache
+def library() -> jit.Library:
+    """The runtime's functions: `pullback_run`, and where there are threads, `pullback_work` and `pullback_pool`."""
+    exports = ["pullback_run", "pullback_blas"]
+    if has_threads():
+        exports += ["pullback_work", "pullback_pool"]
+    return linked(text(), exports)
+
+
+def has_threads() -> bool:
+    """Whether there is what threads need to wait for each other."""
+    return os.name == "posix"
+
+
+@cache
+def run_function(release: bool) -> Callable[[int, int], int]:
+    """`run(program, bases)`: one run; with `release`, other Python threads may run meanwhile."""
+    kind: Any = ctypes.CFUNCTYPE if release else ctypes.PYFUNCTYPE
+    return kind(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(library().addresses["pullback_run"])
+
+
+def text() -> str:
+    """The runtime as text for LLVM."""
+    arch = platform.machine().lower()
+    if arch in ("x86_64", "amd64", "i386", "i686"):
+        declared, pause = "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
+    elif arch in ("aarch64", "arm64"):
+        declared, pause = "declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"
+    else:
+        declared, pause = "", ""
+    source = runtime_code.WALK + (pool_code.RUN_SHARED + pool_code.POOL if has_threads() else runtime_code.RUN_ALONE)
+    for name, value in {
+        "PAUSE": pause,
+        "BUSY": BUSY,
+        "ANNOUNCED": ANNOUNCED,
+        "ARRIVED": ARRIVED,
+        "PHASE": PHASE,
+        "SHARED": SHARED,
+        "WORKERS": WORKERS,
+        "SLEEPERS": SLEEPERS,
+        "MUTEX": MUTEX,
+        "CONDITION": CONDITION,
+        "STOP": STOP,
+        "TOO_FEW": TOO_FEW_WORKERS,
+        "SPINS": SPINS,
+        "WORKER_LOOKS": WORKER_LOOKS,
+    }.items():
+        source = source.replace(f"<{name}>", str(value))
+    return declared + source

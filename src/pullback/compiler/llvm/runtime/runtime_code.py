@@ -1,0 +1,212 @@
+"""The runtime's functions as LLVM's text, with names in <> for what `runtime.py` fills in, which also explains it.
+
+Those of runs that several threads share are in `pool_code.py`.
+"""
+
+from __future__ import annotations
+
+#: Walking a table, patching the addresses of a run's arrays, and keeping BLAS at one thread meanwhile.
+WALK = """
+%Call = type { ptr, ptr, i64, i64, i64, i64 }
+%Program = type { ptr, i64, ptr, i64, ptr, i64, i64, ptr, ptr }
+%Patch = type { ptr, i64, i64 }
+
+; How many runs keep BLAS at one thread, how many it had before, and a lock for the two.
+@pullback_blas = global [3 x i64] zeroinitializer
+
+define internal void @walk(ptr %program, i64 %thread, i64 %threads, ptr %pool) nounwind {
+entry:
+  %calls = load ptr, ptr %program
+  %count.at = getelementptr %Program, ptr %program, i64 0, i32 1
+  %count = load i64, ptr %count.at
+  %scratch.at = getelementptr %Program, ptr %program, i64 0, i32 4
+  %scratch.base = load ptr, ptr %scratch.at
+  %stride.at = getelementptr %Program, ptr %program, i64 0, i32 5
+  %stride = load i64, ptr %stride.at
+  %scratch.offset = mul i64 %stride, %thread
+  %scratch = getelementptr i8, ptr %scratch.base, i64 %scratch.offset
+  %together = icmp sgt i64 %threads, 1
+  br label %head
+
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %done ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %call, label %end
+
+call:
+  %function.at = getelementptr %Call, ptr %calls, i64 %i
+  %function = load ptr, ptr %function.at
+  %arrays.at = getelementptr %Call, ptr %calls, i64 %i, i32 1
+  %arrays = load ptr, ptr %arrays.at
+  %units.at = getelementptr %Call, ptr %calls, i64 %i, i32 2
+  %units = load i64, ptr %units.at
+  %parts.at = getelementptr %Call, ptr %calls, i64 %i, i32 3
+  %parts = load i64, ptr %parts.at
+  %chunk.at = getelementptr %Call, ptr %calls, i64 %i, i32 4
+  %chunk = load i64, ptr %chunk.at
+  %wait.at = getelementptr %Call, ptr %calls, i64 %i, i32 5
+  %wait = load i64, ptr %wait.at
+  %waits = icmp ne i64 %wait, 0
+  %stops = and i1 %waits, %together
+  br i1 %stops, label %meet, label %ready
+
+meet:
+  call void @barrier(ptr %pool, i64 %threads)
+  br label %ready
+
+ready:
+  br label %part.head
+
+part.head:
+  %part = phi i64 [ %thread, %ready ], [ %part.next, %part.do ]
+  %mine = icmp slt i64 %part, %parts
+  br i1 %mine, label %part.do, label %done
+
+part.do:
+  %begin = mul i64 %part, %chunk
+  %after = add i64 %begin, %chunk
+  %last = icmp slt i64 %after, %units
+  %finish = select i1 %last, i64 %after, i64 %units
+  call void %function(ptr %arrays, i64 %begin, i64 %finish, i64 %part, ptr %scratch)
+  %part.next = add i64 %part, %threads
+  br label %part.head
+
+done:
+  %next = add i64 %i, 1
+  br label %head
+
+end:
+  ret void
+}
+
+define internal void @patch(ptr %program, ptr %bases) nounwind {
+entry:
+  %patches.at = getelementptr %Program, ptr %program, i64 0, i32 2
+  %patches = load ptr, ptr %patches.at
+  %count.at = getelementptr %Program, ptr %program, i64 0, i32 3
+  %count = load i64, ptr %count.at
+  br label %head
+
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %body, label %end
+
+body:
+  %slot.at = getelementptr %Patch, ptr %patches, i64 %i
+  %slot = load ptr, ptr %slot.at
+  %number.at = getelementptr %Patch, ptr %patches, i64 %i, i32 1
+  %number = load i64, ptr %number.at
+  %offset.at = getelementptr %Patch, ptr %patches, i64 %i, i32 2
+  %offset = load i64, ptr %offset.at
+  %base.at = getelementptr i64, ptr %bases, i64 %number
+  %base = load i64, ptr %base.at
+  %address = add i64 %base, %offset
+  store i64 %address, ptr %slot
+  %next = add i64 %i, 1
+  br label %head
+
+end:
+  ret void
+}
+
+define internal void @blas.lock() nounwind {
+entry:
+  %lock = getelementptr i64, ptr @pullback_blas, i64 2
+  br label %try
+
+try:
+  %taken = cmpxchg ptr %lock, i64 0, i64 1 acquire monotonic
+  %ok = extractvalue { i64, i1 } %taken, 1
+  br i1 %ok, label %end, label %again
+
+again:
+  <PAUSE>
+  br label %try
+
+end:
+  ret void
+}
+
+; BLAS has one number of threads for the whole process: the first run of several that overlap sets it to one, and the
+; last one gives it back.
+define internal void @blas.begin(ptr %program) nounwind {
+entry:
+  %set.at = getelementptr %Program, ptr %program, i64 0, i32 7
+  %set = load ptr, ptr %set.at
+  %has = icmp ne ptr %set, null
+  br i1 %has, label %count, label %end
+
+count:
+  call void @blas.lock()
+  %users = load i64, ptr @pullback_blas
+  %users.more = add i64 %users, 1
+  store i64 %users.more, ptr @pullback_blas
+  %first = icmp eq i64 %users, 0
+  br i1 %first, label %change, label %unlock
+
+change:
+  %get.at = getelementptr %Program, ptr %program, i64 0, i32 8
+  %get = load ptr, ptr %get.at
+  %before = call i32 %get()
+  %before.long = sext i32 %before to i64
+  %before.at = getelementptr i64, ptr @pullback_blas, i64 1
+  store i64 %before.long, ptr %before.at
+  call void %set(i32 1)
+  br label %unlock
+
+unlock:
+  %lock = getelementptr i64, ptr @pullback_blas, i64 2
+  store atomic i64 0, ptr %lock release, align 8
+  br label %end
+
+end:
+  ret void
+}
+
+define internal void @blas.end(ptr %program) nounwind {
+entry:
+  %set.at = getelementptr %Program, ptr %program, i64 0, i32 7
+  %set = load ptr, ptr %set.at
+  %has = icmp ne ptr %set, null
+  br i1 %has, label %count, label %end
+
+count:
+  call void @blas.lock()
+  %users = load i64, ptr @pullback_blas
+  %users.less = sub i64 %users, 1
+  store i64 %users.less, ptr @pullback_blas
+  %last = icmp eq i64 %users.less, 0
+  br i1 %last, label %change, label %unlock
+
+change:
+  %before.at = getelementptr i64, ptr @pullback_blas, i64 1
+  %before.long = load i64, ptr %before.at
+  %before = trunc i64 %before.long to i32
+  call void %set(i32 %before)
+  br label %unlock
+
+unlock:
+  %lock = getelementptr i64, ptr @pullback_blas, i64 2
+  store atomic i64 0, ptr %lock release, align 8
+  br label %end
+
+end:
+  ret void
+}
+"""
+
+#: A run where there are no threads.
+RUN_ALONE = """
+define internal void @barrier(ptr %pool, i64 %threads) nounwind {
+  ret void
+}
+
+define i64 @pullback_run(ptr %program, ptr %bases) nounwind {
+  call void @patch(ptr %program, ptr %bases)
+  call void @blas.begin(ptr %program)
+  call void @walk(ptr %program, i64 0, i64 1, ptr null)
+  call void @blas.end(ptr %program)
+  ret i64 0
+}
+"""

@@ -1,0 +1,86 @@
+"""Gradients taken outside, through a call of a compiled function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pullback as pb
+
+
+def variable(*values: float) -> pb.Tensor:
+    return pb.tensor(list(values), requires_grad=True)
+
+
+def test_variables_updated_inside_after_they_were_used_have_gradients_at_their_old_values() -> None:
+    w = variable(1.0, 2.0)
+
+    @pb.compile
+    def run(x: Any) -> Any:
+        loss = (w * w * x).sum()
+        with pb.no_grad():
+            w.__iadd__(1.0)
+        return loss
+
+    losses = [run(pb.tensor([1.0, 1.0])) for _ in range(3)]
+    assert w.tolist() == [4.0, 5.0]
+    gradients = []
+    for loss in losses:
+        w.grad = None
+        loss.backward()
+        assert w.grad is not None
+        gradients.append(w.grad.tolist())
+    assert gradients == [[2.0, 4.0], [4.0, 6.0], [6.0, 8.0]]
+
+
+def test_a_result_that_does_not_depend_on_a_variable_leaves_it_without_gradient() -> None:
+    w, v = variable(1.0, 2.0), variable(3.0, 1.0)
+    both = pb.compile(lambda x: (w * x, v * w, x * 2))
+    x = pb.tensor([1.0, 5.0])
+    first, second, third = both(x)
+    assert [t.requires_grad for t in (first, second, third)] == [True, True, False]
+    first.sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [1.0, 5.0] and v.grad is None
+    assert v not in pb.backward(both(x)[0].sum())
+    first, second, _ = both(x)
+    (first.sum() + 2 * second.sum()).backward()
+    assert w.grad.tolist() == [1.0 + 1.0 + 6.0, 5.0 + 5.0 + 2.0]
+    assert v.grad is not None and v.grad.tolist() == [2.0, 4.0]
+
+
+def test_a_result_found_outside_passes_its_gradient_on() -> None:
+    w = variable(1.0, 2.0)
+    squared = w * w
+    run = pb.compile(lambda x: squared * x + w)
+    (run(pb.tensor([3.0, 4.0]))).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [2 * 3.0 + 1, 4 * 4.0 + 1]
+
+
+def test_hooks_are_called_once() -> None:
+    w = variable(1.0, 2.0)
+    w.register_hook(lambda g: g * 10)
+    total = pb.compile(lambda x: (w * w * x).sum())
+    for _ in range(2):
+        w.grad = None
+        total(pb.tensor([1.0, 3.0])).backward()
+        assert w.grad is not None and w.grad.tolist() == [20.0, 120.0]
+
+
+def test_two_calls_before_a_gradient_and_retained_graphs() -> None:
+    w = variable(1.0, 2.0)
+    total = pb.compile(lambda x: (w * w * x).sum())
+    first, second = total(pb.tensor([1.0, 1.0])), total(pb.tensor([0.0, 3.0]))
+    first.backward(retain_graph=True)
+    first.backward()
+    second.backward()
+    assert w.grad is not None and w.grad.tolist() == [4.0, 20.0]
+    with pytest.raises(pb.GraphConsumedError):
+        second.backward()
+
+
+def test_second_derivatives_outside_are_refused() -> None:
+    w = variable(1.0, 2.0)
+    total = pb.compile(lambda: (w**3).sum())
+    with pytest.raises(pb.GradientError, match="inside one compiled function"):
+        pb.backward(total(), create_graph=True)

@@ -110,7 +110,8 @@ def pullback(net: Network) -> Callable[[], Any]:
     return step
 
 
-def torch(net: Network) -> Callable[[], Any]:
+def torch_model(net: Network) -> Any:
+    """The network as a torch module, with its first weights."""
     import torch
 
     layers: list[torch.nn.Module] = []
@@ -120,13 +121,21 @@ def torch(net: Network) -> Callable[[], Any]:
             layer.weight.copy_(torch.tensor(w))
             layer.bias.copy_(torch.tensor(b))
         layers += [layer, torch.nn.Tanh()]
-    model = torch.nn.Sequential(*layers[:-1])
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def torch(net: Network, prepared: Callable[[Any], Any] = lambda loss_of: loss_of) -> Callable[[], Any]:
+    """A step with torch; `prepared` may compile the function of the loss."""
+    import torch
+
+    model = torch_model(net)
     optimizer = torch.optim.SGD(model.parameters(), RATE)
     x, y = torch.tensor(net.x), torch.tensor(net.y)
+    loss_of = prepared(lambda x, y: ((model(x) - y) ** 2).mean())
 
     def step() -> Any:
         optimizer.zero_grad()
-        loss = ((model(x) - y) ** 2).mean()
+        loss = loss_of(x, y)
         loss.backward()
         optimizer.step()
         return loss

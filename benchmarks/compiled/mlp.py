@@ -45,28 +45,9 @@ def pullback(net: Network) -> Step:
 
 
 def torch_compiled(net: Network) -> Step:
-    import torch
+    from torch import compile
 
-    layers: list[torch.nn.Module] = []
-    for w, b in zip(net.weights, net.biases):
-        layer = torch.nn.Linear(w.shape[1], w.shape[0])
-        with torch.no_grad():
-            layer.weight.copy_(torch.tensor(w))
-            layer.bias.copy_(torch.tensor(b))
-        layers += [layer, torch.nn.Tanh()]
-    model = torch.nn.Sequential(*layers[:-1])
-    optimizer = torch.optim.SGD(model.parameters(), RATE)
-    x, y = torch.tensor(net.x), torch.tensor(net.y)
-    loss_of = torch.compile(lambda x, y: ((model(x) - y) ** 2).mean())
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = loss_of(x, y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return torch(net, compile)
 
 
 def jax(net: Network) -> Step:

@@ -118,7 +118,11 @@ class World:
             chosen = int(self.rng.integers(len(changes)))
             changes[chosen]()
             here = f"step {number} after change {chosen}"
-            yield f"loss of {here}", self.step(*self.batch())
+            try:
+                loss = self.step(*self.batch())
+            except pb.GradientError:  # all may be frozen by now
+                loss = "nothing to differentiate"
+            yield f"loss of {here}", loss
             for name, tensor in [*self.model.named_parameters(), ("factor", self.factor)]:
                 yield f"{name}, {here}", tensor
                 yield f"gradient of {name}, {here}", tensor.grad

@@ -69,7 +69,7 @@ def class_attribute_of_a_metaclass(compiled: Any) -> Iterator[Any]:
     yield f(X)
     Meta.scale = 3.0
     yield f(X)
-    Layer.scale = 4.0  # type: ignore[misc]
+    Layer.scale = 4.0
     yield f(X)
 
 
@@ -101,7 +101,7 @@ def property_that_reads_an_attribute(compiled: Any) -> Iterator[Any]:
     yield f(X)
     layer.hidden = 3.0
     yield f(X)
-    Layer.scale = property(lambda self: -1.0)  # type: ignore[assignment, method-assign]
+    Layer.scale = property(lambda self: -1.0)
     yield f(X)
 
 
@@ -203,9 +203,9 @@ def static_and_class_methods_replaced(compiled: Any) -> Iterator[Any]:
     layer = Layer()
     f = compiled(lambda x: x * layer.scale() + Layer.shift())
     yield f(X)
-    Layer.shift = staticmethod(lambda: 5.0)  # type: ignore[method-assign, assignment]
+    Layer.shift = staticmethod(lambda: 5.0)
     yield f(X)
     Layer.size = 3.0
     yield f(X)
-    Layer.scale = classmethod(lambda cls: cls.size * 10)  # type: ignore[method-assign, assignment]
+    Layer.scale = classmethod(lambda cls: cls.size * 10)
     yield f(X)

@@ -48,7 +48,7 @@ def closure_cell_written_from_outside(compiled: Any) -> Iterator[Any]:
 
     f = compiled(run)
     yield f(X)
-    run.__closure__[0].cell_contents = 9.0  # type: ignore[index]
+    run.__closure__[0].cell_contents = 9.0
     yield f(X)
 
 
@@ -171,7 +171,7 @@ def function_of_a_recursion_rebound(compiled: Any) -> Iterator[Any]:
 
     f = compiled(lambda x: power(x, 2))
     yield f(X)
-    power = lambda x, k: x - k
+    power = lambda x, k: x - k  # noqa: F811
     yield f(X)
 
 
@@ -267,12 +267,12 @@ def default_list_changed_in_place(compiled: Any) -> Iterator[Any]:
 
 @case
 def default_tensor_written(compiled: Any) -> Iterator[Any]:
-    def run(x: Any, weight: Any = pb.tensor([1.0, 2.0])) -> Any:
+    def run(x: Any, weight: Any = pb.tensor([1.0, 2.0])) -> Any:  # noqa: B008
         return x * weight
 
     f = compiled(run)
     yield f(X)
-    run.__defaults__[0][0] = 5.0  # type: ignore[index]
+    run.__defaults__[0][0] = 5.0
     yield f(X)
     run.__defaults__ = (pb.tensor([7.0, 7.0]),)
     yield f(X)
@@ -315,26 +315,26 @@ def attribute_of_the_function_itself(compiled: Any) -> Iterator[Any]:
         return x * run_of.scale
 
     run_of = run
-    run.scale = 2.0  # type: ignore[attr-defined]
+    run.scale = 2.0
     f = compiled(run)
     yield f(X)
-    run.scale = 3.0  # type: ignore[attr-defined]
+    run.scale = 3.0
     yield f(X)
-    run.scale = 2.0  # type: ignore[attr-defined]
+    run.scale = 2.0
     yield f(X)
 
 
 @case
 def attribute_of_a_helper(compiled: Any) -> Iterator[Any]:
     def help_(x: Any) -> Any:
-        return x * help_.factors["scale"]  # type: ignore[attr-defined]
+        return x * help_.factors["scale"]
 
-    help_.factors = {"scale": 2.0}  # type: ignore[attr-defined]
+    help_.factors = {"scale": 2.0}
     f = compiled(lambda x: help_(x))
     yield f(X)
-    help_.factors["scale"] = 3.0  # type: ignore[attr-defined]
+    help_.factors["scale"] = 3.0
     yield f(X)
-    help_.factors = {"scale": 4.0}  # type: ignore[attr-defined]
+    help_.factors = {"scale": 4.0}
     yield f(X)
 
 
@@ -367,7 +367,7 @@ def code_of_a_helper_replaced(compiled: Any) -> Iterator[Any]:
 
 @case
 def functions_of_equal_code_and_other_globals(compiled: Any) -> Iterator[Any]:
-    code = (lambda x: x * factor).__code__  # type: ignore[name-defined]  # noqa: F821
+    code = (lambda x: x * factor).__code__  # noqa: F821
     namespaces = [{"factor": 2.0}, {"factor": 3.0}]
     found = [compiled(FunctionType(code, namespace)) for namespace in namespaces]
     for f in found:

@@ -172,10 +172,10 @@ def global_imported_module_is_another(compiled: Any) -> Iterator[Any]:
         f = compiled(lambda x: x * math.floor(2.5))
         yield f(X)
         other = ModuleType("other")
-        other.floor = lambda number: 7  # type: ignore[attr-defined]
+        other.floor = lambda number: 7
         globals()["math"] = other
         yield f(X)
-        other.floor = lambda number: 8  # type: ignore[attr-defined]
+        other.floor = lambda number: 8
         yield f(X)
 
 
@@ -235,14 +235,14 @@ def module_of(text: str, name: str, folder: str) -> Any:
 @case
 def attribute_of_an_imported_module(compiled: Any) -> Iterator[Any]:
     settings = ModuleType("settings")
-    settings.scale, settings.shift = 2.0, [1.0]  # type: ignore[attr-defined]
-    f = compiled(lambda x: x * settings.scale + settings.shift[0])  # type: ignore[attr-defined]
+    settings.scale, settings.shift = 2.0, [1.0]
+    f = compiled(lambda x: x * settings.scale + settings.shift[0])
     yield f(X)
-    settings.scale = 3.0  # type: ignore[attr-defined]
+    settings.scale = 3.0
     yield f(X)
-    settings.shift[0] = 5.0  # type: ignore[attr-defined]
+    settings.shift[0] = 5.0
     yield f(X)
-    settings.scale = 2.0  # type: ignore[attr-defined]
+    settings.scale = 2.0
     yield f(X)
 
 
@@ -282,18 +282,18 @@ def module_reloaded(compiled: Any) -> Iterator[Any]:
 @case
 def module_replaced_in_sys_modules(compiled: Any) -> Iterator[Any]:
     def importing(x: Any) -> Any:
-        import guarded_settings  # type: ignore[import-not-found]
+        import guarded_settings
 
         return x * guarded_settings.scale
 
     with restored(sys.modules):
         for scale in (2.0, 3.0):
             sys.modules["guarded_settings"] = ModuleType("guarded_settings")
-            sys.modules["guarded_settings"].scale = scale  # type: ignore[attr-defined]
+            sys.modules["guarded_settings"].scale = scale
             if scale == 2.0:
                 f = compiled(importing)
             yield f(X)
-        sys.modules["guarded_settings"].scale = 4.0  # type: ignore[attr-defined]
+        sys.modules["guarded_settings"].scale = 4.0
         yield f(X)
 
 
@@ -314,17 +314,17 @@ def one_function_compiled_twice(compiled: Any) -> Iterator[Any]:
 def global_optimizer_and_model_replaced(compiled: Any) -> Iterator[Any]:
     with restored(globals()):
         globals()["W"] = variable(1.0, 2.0)
-        globals()["OPTIMIZER"] = pb.optim.SGD([W], 0.1)  # type: ignore[name-defined]  # noqa: F821
+        globals()["OPTIMIZER"] = pb.optim.SGD([W], 0.1)  # noqa: F821
         f = compiled(step_of_globals)
         yield f(X)
         yield f(X)
         globals()["W"] = variable(5.0, 6.0)
-        globals()["OPTIMIZER"] = pb.optim.SGD([W], 0.01)  # type: ignore[name-defined]  # noqa: F821
+        globals()["OPTIMIZER"] = pb.optim.SGD([W], 0.01)  # noqa: F821
         yield f(X)
-        yield W  # type: ignore[name-defined]  # noqa: F821
+        yield W  # noqa: F821
 
 
 def step_of_globals(x: Any) -> Any:
-    loss = ((W * x) ** 2).sum()  # type: ignore[name-defined]  # noqa: F821
-    OPTIMIZER.step(pb.backward(loss))  # type: ignore[name-defined]  # noqa: F821
+    loss = ((W * x) ** 2).sum()  # noqa: F821
+    OPTIMIZER.step(pb.backward(loss))  # noqa: F821
     return loss

@@ -26,7 +26,7 @@ def method_replaced_on_the_class(compiled: Any) -> Iterator[Any]:
     layer = Layer()
     f = compiled(layer.run)
     yield f(X)
-    Layer.apply = lambda self, x: x * 7  # type: ignore[method-assign]
+    Layer.apply = lambda self, x: x * 7
     yield f(X)
     del Layer.apply
     yield f(X)
@@ -37,11 +37,11 @@ def method_replaced_on_the_object(compiled: Any) -> Iterator[Any]:
     layer = Doubling()
     f = compiled(lambda x: layer.run(x))
     yield f(X)
-    layer.apply = lambda x: x * 7  # type: ignore[method-assign]
+    layer.apply = lambda x: x * 7
     yield f(X)
-    layer.apply = MethodType(lambda self, x: x - self.factor, layer)  # type: ignore[method-assign]
+    layer.apply = MethodType(lambda self, x: x - self.factor, layer)
     yield f(X)
-    del layer.apply  # type: ignore[method-assign]
+    del layer.apply
     yield f(X)
 
 
@@ -53,7 +53,7 @@ def method_replaced_that_is_compiled_itself(compiled: Any) -> Iterator[Any]:
     layer = Layer()
     f = compiled(lambda x: layer.run(x))
     yield f(X)
-    Layer.run = lambda self, x: self.apply(x) - 1  # type: ignore[method-assign]
+    Layer.run = lambda self, x: self.apply(x) - 1
     yield f(X)
 
 
@@ -66,7 +66,7 @@ def method_bound_before_it_is_replaced(compiled: Any) -> Iterator[Any]:
     bound = layer.apply
     f = compiled(lambda x: bound(x))
     yield f(X)
-    Layer.apply = lambda self, x: x * 7  # type: ignore[method-assign]
+    Layer.apply = lambda self, x: x * 7
     yield f(X)
     layer.factor = 3.0
     yield f(X)
@@ -81,7 +81,7 @@ def call_method_replaced(compiled: Any) -> Iterator[Any]:
     layer = Layer()
     f = compiled(lambda x: layer(x))
     yield f(X)
-    Layer.__call__ = lambda self, x: x * 3  # type: ignore[method-assign]
+    Layer.__call__ = lambda self, x: x * 3
     yield f(X)
 
 
@@ -97,7 +97,7 @@ def method_through_super_replaced(compiled: Any) -> Iterator[Any]:
 
     f = compiled(Layer().apply)
     yield f(X)
-    Base.apply = lambda self, x: x * 3  # type: ignore[method-assign]
+    Base.apply = lambda self, x: x * 3
     yield f(X)
 
 

@@ -118,7 +118,7 @@ def frozen_dataclass_as_an_argument(compiled: Any) -> Iterator[Any]:
 
 @case
 def named_tuple_type_with_the_same_fields(compiled: Any) -> Iterator[Any]:
-    first, second = namedtuple("First", "a b"), namedtuple("Second", "b a")  # type: ignore[name-match]
+    first, second = namedtuple("First", "a b"), namedtuple("Second", "b a")
     f = compiled(lambda pair: pair.a * 2 - pair.b)
     yield f(first(X, X + 1))
     yield f(second(X, X + 1))

@@ -65,7 +65,7 @@ def class_rebound(compiled: Any) -> Iterator[Any]:
     f = compiled(lambda x: x * Layer(2.0).scale)
     yield f(X)
 
-    class Layer:  # type: ignore[no-redef]
+    class Layer:  # noqa: F811
         def __init__(self, scale: float) -> None:
             self.scale = scale * 10
 
@@ -80,7 +80,7 @@ def constructor_replaced(compiled: Any) -> Iterator[Any]:
 
     f = compiled(lambda x: x * Layer(2.0).scale)
     yield f(X)
-    Layer.__init__ = lambda self, scale: setattr(self, "scale", scale + 1)  # type: ignore[method-assign]
+    Layer.__init__ = lambda self, scale: setattr(self, "scale", scale + 1)
     yield f(X)
 
 

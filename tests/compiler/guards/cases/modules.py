@@ -117,7 +117,7 @@ network(
 network("layer_norm_epsilon", lambda: nn.LayerNorm(2), setting("eps", 0.5), setting("eps", 1e-5))
 network(
     "leaky_relu_slope",
-    lambda: nn.Sequential(nn.Linear(2, 3), nn.LeakyReLU(0.1)),
+    lambda: nn.Sequential(nn.Linear(2, 9), nn.LeakyReLU(0.1)),
     lambda m: setattr(m[1], "negative_slope", 0.5),
 )
 network("dropout_probability", lambda: nn.Dropout(0.5), setting("p", 0.0), setting("p", 0.9))

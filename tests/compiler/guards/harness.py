@@ -157,10 +157,10 @@ def observe(one: Case, compiled: Wrapper) -> Run:
     return Run(values, error)
 
 
-def judge(one: Case) -> Judgement:
+def judge(one: Case, compiled: Wrapper = pb.compile) -> Judgement:
     """Compare the case compiled with the case as it is."""
     expected = observe(one, _as_it_is)
-    found = observe(one, pb.compile)
+    found = observe(one, compiled)
     # what was printed comes last, and a run that ended early has printed less
     pairs = zip(found.values if found.error is None else found.values[:-1], expected.values)
     for number, (ours, theirs) in enumerate(pairs):
@@ -177,7 +177,7 @@ def judge(one: Case) -> Judgement:
     if isinstance(found.error, pb.TraceError):
         if not _names_a_line(str(found.error), one.file):
             return Judgement("refused without a line", message)
-        changed = _changed_by_the_refusal(one)
+        changed = _changed_by_the_refusal(one, compiled)
         return Judgement("refused", message) if changed is None else Judgement("refused too late", changed)
     if type(found.error) is type(expected.error) and len(found.values) == len(expected.values):
         return Judgement("equal", "")
@@ -255,7 +255,7 @@ class _FirstResult(_Wrapped):
         return self.first
 
 
-def _changed_by_the_refusal(one: Case) -> str | None:
+def _changed_by_the_refusal(one: Case, compiled: Wrapper) -> str | None:
     """What the refused call has changed in the case's variables, or None."""
     found: list[str] = []
 
@@ -280,7 +280,7 @@ def _changed_by_the_refusal(one: Case) -> str | None:
         names.update({name: value for name, value in one.home.__globals__.items() if not name.startswith("__")})
         return snapshot(names, skip=(_Wrapped, type(one)), file=one.file)
 
-    observe(one, lambda function: Observed(pb.compile(function)))
+    observe(one, lambda function: Observed(compiled(function)))
     return found[0] if found else None
 
 

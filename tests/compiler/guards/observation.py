@@ -48,35 +48,35 @@ def seen(thing: Any) -> Any:
     return Tree(type(thing).__name__, {name: seen(value) for name, value in getattr(thing, "__dict__", {}).items()})
 
 
-def difference(ours: Any, theirs: Any) -> str | None:
+def difference(ours: Any, theirs: Any, tolerance: float = _TOLERANCE) -> str | None:
     """In words how two things that were seen differ, or None."""
     if type(ours) is not type(theirs):
         return f"{_words(ours)} instead of {_words(theirs)}"
     if isinstance(theirs, Array):
-        return _difference_of_arrays(ours, theirs)
+        return _difference_of_arrays(ours, theirs, tolerance)
     if isinstance(theirs, Tree):
         if ours.kind != theirs.kind:
             return f"a {ours.kind} instead of a {theirs.kind}"
         if list(ours.parts) != list(theirs.parts):
             return f"a {ours.kind} of {list(ours.parts)} instead of {list(theirs.parts)}"
         for key, value in theirs.parts.items():
-            reason = difference(ours.parts[key], value)
+            reason = difference(ours.parts[key], value, tolerance)
             if reason is not None:
                 return f"[{key!r}]: {reason}"
         return None
     if isinstance(theirs, float):
-        return None if np.isclose(ours, theirs, _TOLERANCE, _TOLERANCE, True) else f"{ours} instead of {theirs}"
+        return None if np.isclose(ours, theirs, tolerance, tolerance, True) else f"{ours} instead of {theirs}"
     return None if ours == theirs else f"{ours!r} instead of {theirs!r}"
 
 
-def _difference_of_arrays(ours: Array, theirs: Array) -> str | None:
+def _difference_of_arrays(ours: Array, theirs: Array, tolerance: float) -> str | None:
     if ours.kind != theirs.kind:
         return f"a {ours.kind} instead of a {theirs.kind}"
     x, y = ours.values, theirs.values
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return f"{x.dtype} of shape {x.shape} instead of {y.dtype} of shape {y.shape}"
     is_number = np.issubdtype(y.dtype, np.number)
-    is_equal = np.allclose(x, y, _TOLERANCE, _TOLERANCE, True) if is_number else np.array_equal(x, y)
+    is_equal = np.allclose(x, y, tolerance, tolerance, True) if is_number else np.array_equal(x, y)
     return None if is_equal else f"{x.tolist()} instead of {y.tolist()}"
 
 

@@ -292,3 +292,38 @@ def module_batch_norm_statistics_follow(compiled: Any) -> Iterator[Any]:
     model.running_mean = pb.zeros((2,))
     yield f(batch)
     yield model.running_mean
+
+
+@case
+def module_frozen_and_unfrozen_inside(compiled: Any) -> Iterator[Any]:
+    first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+
+    def gradients(x: Any) -> Any:
+        second.freeze()
+        found = pb.backward(second(first(x)).sum())
+        second.unfreeze()
+        return [found[p] for p in first.parameters()]
+
+    f = compiled(gradients)
+    for factor in (1.0, 2.0):
+        yield f(ROW * factor)
+        yield [p.requires_grad for p in second.parameters()]
+
+
+@case
+def module_copied_deeply_is_trained_apart(compiled: Any) -> Iterator[Any]:
+    layer = nn.Linear(2, 2)
+    layers = [copy.deepcopy(layer) for _ in range(3)]
+    optimizer = pb.optim.SGD([p for one in layers for p in one.parameters()], 0.1)
+
+    def step(x: Any) -> Any:
+        for one in layers:
+            x = pb.tanh(one(x))
+        loss = (x**2).sum()
+        optimizer.step(pb.backward(loss))
+        return loss
+
+    f = compiled(step)
+    for _ in range(3):
+        yield f(ROW)
+    yield [one.weight for one in layers]

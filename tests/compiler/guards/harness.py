@@ -194,11 +194,13 @@ def can_fail(one: Case) -> bool:
     )
 
 
-def is_deterministic(one: Case) -> str | None:
-    """How two runs of the functions as they are differ, or None."""
+def why_not_deterministic(one: Case) -> str | None:
+    """How two runs of the functions as they are differ, or how they fail, or None."""
     first, second = observe(one, _as_it_is), observe(one, _as_it_is)
-    if len(first.values) != len(second.values) or type(first.error) is not type(second.error):
-        return f"{len(first.values)} values and {first.error!r}, then {len(second.values)} and {second.error!r}"
+    if first.error is not None or second.error is not None:
+        return f"the functions themselves fail: {first.error!r}, {second.error!r}"
+    if len(first.values) != len(second.values):
+        return f"{len(first.values)} values, then {len(second.values)}"
     found = (difference(ours, theirs) for ours, theirs in zip(first.values, second.values))
     return next((reason for reason in found if reason is not None), None)
 

@@ -10,7 +10,7 @@ import pytest
 import pullback as pb
 
 from . import cases  # noqa: F401  (registers them)
-from .harness import CASES, Case, X, can_fail, case, changes, is_deterministic, judge
+from .harness import CASES, Case, X, can_fail, case, changes, judge, why_not_deterministic
 from .snapshot import snapshot
 
 
@@ -81,7 +81,7 @@ def test_a_case_that_draws_from_elsewhere_is_not_deterministic() -> None:
     def drawing(compiled: Any) -> Iterator[Any]:
         yield compiled(lambda x: x * next(numbers))(X)
 
-    assert is_deterministic(Case("drawing", drawing, drawing, refused=False, steady=False)) is not None
+    assert why_not_deterministic(Case("drawing", drawing, drawing, refused=False, steady=False)) is not None
 
 
 def test_a_case_in_which_nothing_changes_cannot_fail() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from . import cases  # noqa: F401  (registers them)
-from .harness import CASES, can_fail, is_deterministic, judge
+from .harness import CASES, can_fail, judge, why_not_deterministic
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -17,7 +17,7 @@ def test_a_change_is_noticed(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_case_is_deterministic_and_can_fail(name: str) -> None:
     one = CASES[name]
-    assert is_deterministic(one) is None
+    assert why_not_deterministic(one) is None
     assert can_fail(one) is not one.steady, f"steady is {one.steady}"
 
 

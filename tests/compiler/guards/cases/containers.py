@@ -350,9 +350,8 @@ def container_item_deleted_is_an_error(compiled: Any) -> Iterator[Any]:
 
 
 @case
-def default_dict_filled_by_reading(compiled: Any) -> Iterator[Any]:
-    options: Any = defaultdict(lambda: 2.0)
-    options["scale"] += 0
+def default_dict_that_has_the_key(compiled: Any) -> Iterator[Any]:
+    options: Any = defaultdict(lambda: 2.0, scale=2.0)
     f = compiled(lambda x: x * options["scale"])
     yield f(X)
     yield dict(options)

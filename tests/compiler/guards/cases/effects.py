@@ -237,6 +237,15 @@ def file_read_inside(compiled: Any) -> Iterator[Any]:
 
 
 @case(refused=True)
+def file_written_inside(compiled: Any) -> Iterator[Any]:
+    with TemporaryFile("w+") as file:
+        f = compiled(lambda x: x * file.write("a line\n"))
+        for _ in range(3):
+            yield f(X)
+            yield file.tell()
+
+
+@case(refused=True)
 def thread_started_inside(compiled: Any) -> Iterator[Any]:
     found: list[int] = []
 

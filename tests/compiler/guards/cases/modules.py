@@ -13,7 +13,7 @@ from pullback import nn
 
 from ..harness import case, changes, variable
 
-ROW = pb.tensor([[3.0, 4.0]])
+ROW = pb.tensor([[3.0, 4.0], [1.0, -2.0]])
 
 
 class Net(nn.Module):

@@ -20,7 +20,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "jvp": lambda f: lambda x: pb.jvp(f, (x,), (pb.ones((2,)),)),
     "jacrev": lambda f: pb.jacrev(f),
     "hessian": lambda f: pb.hessian(f),
-    "checkpoint": lambda f: lambda x: pb.checkpoint(f, x),
+    "checkpoint": lambda f: pb.checkpoint(f),
     "grad_of_grad": lambda f: pb.grad(lambda x: pb.grad(f)(x).sum()),
 }
 

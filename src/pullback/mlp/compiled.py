@@ -142,7 +142,7 @@ class _Program:
 
     def __init__(self, steps: CompiledSteps, x: Any, y: Any) -> None:
         from ..compiler.calling.arguments import Arguments
-        from ..compiler.calling.specialization import specialize
+        from ..compiler.calling.specialize import specialize
 
         plain = modes.changed(recording=True, autocast=None, checkpointing=None, tapes=())
         with guard("off"), plain:  # whatever is around: a step is guarded by `fit` itself

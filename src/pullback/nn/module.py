@@ -16,8 +16,6 @@ from .rebuilding import from_tree, to_tree
 
 _PARAMETER, _BUFFER, _UNSAVED = "parameter", "buffer", "buffer that is not saved"
 _OWN = frozenset(("_kinds", "_slots"))  # a module's attributes that are not the user's
-#: How often an attribute of any module was assigned: where this is as it was, nobody needs to look at them again.
-assignments = [0]
 
 
 class Module:
@@ -42,6 +40,7 @@ class Module:
     tensor([2., 3.])
     """
 
+    _unguarded = _OWN  # not for the compiler's guards: what is in them follows from the other attributes
     training: bool
     _kinds: dict[str, str]  # what the tensor at a path is, from the first time it was seen
     _slots: dict[str, Any]  # paths whose values are a tree's leaves, whatever they are; equal objects: tied ones
@@ -59,7 +58,6 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        assignments[0] += 1
         if isinstance(value, (Tensor, list, tuple, dict)):
             for path, part in _parts(name, value, self._slots):
                 if isinstance(part, Tensor):
@@ -67,7 +65,6 @@ class Module:
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
-        assignments[0] += 1
         for path in [path for path in self._kinds if path.split(".")[0] == name]:
             del self._kinds[path]
 
@@ -204,7 +201,6 @@ class Module:
         """Put the whole tree into training mode, where dropout and batch statistics act; returns the module."""
         for module in self.modules():
             vars(module)["training"] = bool(mode)  # a frozen dataclass has modes too
-        assignments[0] += 1
         return self
 
     def eval(self) -> Self:
@@ -306,6 +302,10 @@ class Module:
                 yield from value._tree(once, f"{prefix}.{path}" if prefix else path, seen)
         if not once:
             seen.discard(id(self))  # only a module inside itself is left out
+
+    def _guarded_members(self) -> tuple[Any, ...]:
+        """What walking the tree looks at in this module, for the compiler's guards."""
+        return tuple([value for _, value in self._entries()])
 
     def _kind(self, path: str, value: Any) -> str | None:
         """What the tensor at `path` is; None for one that does not belong to the model, as an activation kept."""

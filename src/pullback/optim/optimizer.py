@@ -276,6 +276,16 @@ class Optimizer:
                 work.append((group, found))
         return work
 
+    # -- being compiled ----------------------------------------------------------------------------
+
+    def _traced_options(self) -> list[Group]:
+        """What a function may not change while it is traced, for the compiler's guards."""
+        return [{name: value for name, value in group.items() if name != "params"} for group in self.param_groups]
+
+    def _restore_options(self, options: list[Group]) -> None:
+        for group, before in zip(self.param_groups, options):
+            group.update(before)
+
     # -- state -------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:

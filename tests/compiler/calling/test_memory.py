@@ -46,7 +46,7 @@ def test_memory_is_flat_over_many_small_calls() -> None:
     x, y = batch(1)
     for _ in range(2000):
         step(x, y)
-    assert step._last.quick is not None and step._last.built.executable.keeps_lock
+    assert step._latest().quick is not None and step._latest().built.executable.keeps_lock
     before = resident()
     for _ in range(100_000):
         step(x, y)
@@ -60,7 +60,7 @@ def test_memory_is_flat_over_calls_that_let_other_threads_run(monkeypatch: pytes
     x, y = batch(32)
     for _ in range(300):
         step(x, y)
-    executable = step._last.built.executable
+    executable = step._latest().built.executable
     assert executable.threads == int(threads) and not executable.keeps_lock
     before = resident()
     for _ in range(5000):
@@ -74,7 +74,7 @@ def test_memory_is_flat_over_calls_of_the_long_way() -> None:
     x = pb.ones(64)
     for _ in range(200):
         f({"x": x})["total"].backward()
-    assert f._last.quick is None and f._last.pulled is not None
+    assert f._latest().quick is None and f._latest().pulled is not None
     before = resident()
     for _ in range(3000):
         f({"x": x})["total"].backward()
@@ -155,7 +155,7 @@ def test_many_programs_take_memory_for_themselves_and_give_it_back() -> None:
     programs = []
     for n in range(2, 10):
         f(pb.ones((n, n)))
-        programs.append(weakref.ref(f._last.built.executable))
+        programs.append(weakref.ref(f._latest().built.executable))
     assert f.traces == 8 and all(program() is not None for program in programs)
     assert float(f(pb.zeros((5, 5)))) == 0.0 and f.traces == 8
     del f

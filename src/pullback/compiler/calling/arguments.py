@@ -16,22 +16,24 @@ from ..tracing.recorder import native
 from ..tracing.symbol import Symbol, kept
 
 _ndarray = np.ndarray
+_PLAIN = frozenset((int, bool, str, bytes, type(None)))
 
 
 class Arguments:
     """The leaves of (args, kwargs). `dynamic` are numbers of those that are inputs; the others are part of the key."""
 
-    __slots__ = ("leaves", "structure", "dynamic", "key", "kinds")
+    __slots__ = ("given", "leaves", "structure", "dynamic", "key", "kinds")
 
     def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.leaves, self.structure = tree.flatten((args, kwargs), is_leaf=_is_whole)
+        self.given = args, kwargs
+        self.leaves, self.structure = tree.flatten((args, kwargs), is_leaf=is_whole)
         self.dynamic: list[int] = []
         parts: list[Any] = []
         for i, leaf in enumerate(self.leaves):
             if _is_input(name, leaf):
                 self.dynamic.append(i)
                 raw = leaf._data if isinstance(leaf, Tensor) else leaf
-                parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i)))
+                parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i), self.first_of(i)))
             else:
                 parts.append(_fixed(leaf))
         self.kinds = tuple(parts)
@@ -46,6 +48,13 @@ class Arguments:
         """Whether a gradient is wanted for leaf `i`, which some operation made."""
         return getattr(self.leaves[i], "_node", None) is not None and modes.is_recording()
 
+    def first_of(self, i: int) -> int:
+        """The number of the first leaf that is the same thing as dynamic leaf `i`."""
+        return next(j for j in self.dynamic if self.leaves[j] is self.leaves[i])
+
+    def is_tensor(self, i: int) -> bool:
+        return isinstance(self.leaves[i], Tensor)
+
     def array(self, i: int) -> Any:
         """The raw array of dynamic leaf `i`, in this machine's order of bytes."""
         leaf = self.leaves[i]
@@ -56,6 +65,10 @@ class Arguments:
         leaves = list(self.leaves)
         made: list[tuple[Value, Tensor]] = []
         for i in self.dynamic:
+            if self.first_of(i) != i:
+                leaves[i] = leaves[self.first_of(i)]
+                made.append(made[self.dynamic.index(self.first_of(i))])
+                continue
             raw = self.array(i)
             value = Value(raw.shape, raw.dtype, f"argument {self.name_of(i)}")
             node = Leaf(value.shape, value.dtype, GradCell()) if self.is_tracked(i) else None
@@ -69,7 +82,7 @@ class Arguments:
         return _name(self.structure._paths()[i])
 
 
-def _is_whole(x: Any) -> bool:
+def is_whole(x: Any) -> bool:
     """Modules and optimizers are known by who they are, not by what is in them."""
     from ...nn.module import Module
 
@@ -99,33 +112,12 @@ def _is_input(name: str, leaf: Any) -> bool:
 
 
 def _fixed(leaf: Any) -> Any:
-    """How a leaf that belongs to the program is recognised: by value where it has one, else by identity."""
-    if isinstance(leaf, Tensor):
-        return (type(leaf), _Same(leaf))
+    """How a leaf that belongs to the program is recognised: by value if it is plain; what else there is to know of it
+    is a matter of guards.
+    """
     if isinstance(leaf, (float, complex, np.inexact)):
         return (type(leaf), repr(leaf))  # by its text: 0.0 is not -0.0, and NaN is NaN
-    if isinstance(leaf, (set, bytearray)):
-        leaf = frozenset(leaf) if isinstance(leaf, set) else bytes(leaf)
-    try:
-        hash(leaf)
-    except TypeError:
-        return (type(leaf), _Same(leaf))
-    return (type(leaf), leaf)
-
-
-class _Same:
-    """Equal if it holds the very same thing, which it keeps alive: another one may have its address later."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is _Same and other.thing is self.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
+    return (type(leaf), leaf) if type(leaf) in _PLAIN else (type(leaf),)
 
 
 def difference(before: Any, now: Arguments) -> str:
@@ -137,13 +129,15 @@ def difference(before: Any, now: Arguments) -> str:
         if old == new:
             continue
         name = f"argument {now.name_of(i)}"
-        if i in now.dynamic and len(old) == 4:
+        if i in now.dynamic and len(old) == 5:
             if old[1] != new[1]:
                 return f"{name} had shape {old[1]} and has {new[1]}"
             if old[2] != new[2]:
                 return f"{name} was {old[2]} and is {new[2]}"
             if old[3] != new[3]:
                 return f"{name} {'requires' if new[3] else 'does not require'} a gradient now"
+            if old[4] != new[4]:
+                return f"{name} is {'' if new[4] != i else 'not '}another argument too, now"
             return f"{name} was of type {old[0].__name__} and is of type {new[0].__name__}"
         was, now_is = _in_words(old), _in_words(new)
         if was == now_is:
@@ -155,11 +149,10 @@ def difference(before: Any, now: Arguments) -> str:
 
 def _in_words(kind: Any) -> str:
     """An argument as its part of the key has it."""
-    if len(kind) == 4:
+    if len(kind) == 5:
         return f"a {kind[0].__name__} of shape {kind[1]}"
-    if isinstance(kind[1], _Same):
-        thing = kind[1].thing
-        return "a tensor that requires a gradient" if isinstance(thing, Tensor) else f"a {type(thing).__name__}"
+    if len(kind) == 1:
+        return "a tensor that requires a gradient" if issubclass(kind[0], Tensor) else f"a {kind[0].__name__}"
     if issubclass(kind[0], (float, complex, np.inexact)):
         return kind[1]
     return repr(kind[1]) if isinstance(kind[1], (int, str, bytes, type(None))) else f"a {kind[0].__name__}"

@@ -8,7 +8,7 @@ import sys
 import warnings
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from ... import modes
 from ...autodiff import guard
@@ -18,15 +18,22 @@ from ..deferral import signals_later
 from ..locking import lock as _lock
 from .arguments import Arguments, difference
 from .collection import collecting_later
-from .specialization import RefusedError, Specialization, specialize
+from .specialization import RefusedError, Specialization
+from .specialize import specialize
+from .stability import Stability
 from .verification import is_verifying, verified
 
 _log = logging.getLogger("pullback.compile")
 _LLVMLITE = 0, 45  # the first one that needs no `initialize`
 _MANY = 8  # specializations after which one should wonder
+_MOST_PROGRAMS = 64  # of a function; those used last are kept
+_RECENT = 4  # of them are tried the short way
+_MOST_RENEWALS = 8  # of the native guards of a program
 
 
-def compile(function: Callable[..., Any] | None = None, *, max_traces: int | None = None) -> Any:
+def compile(
+    function: Callable[..., Any] | None = None, *, max_traces: int | None = None, ignore: Iterable[str] = ()
+) -> Any:
     """`function` as one native call: traced at its first call, autodiff and optimizer included. Also a decorator.
 
     Arguments may be trees of tensors and arrays, modules and optimizers; tensors found outside the function are inputs
@@ -50,14 +57,16 @@ def compile(function: Callable[..., Any] | None = None, *, max_traces: int | Non
     (tensor(5.), tensor(1.25))
     """
     if function is None:
-        return lambda decorated: Compiled(decorated, max_traces)
-    return Compiled(function, max_traces)
+        return lambda decorated: Compiled(decorated, max_traces, ignore)
+    return Compiled(function, max_traces, ignore)
 
 
 class Compiled:
     """A function and its programs. Calling it runs the one that fits, or makes it."""
 
-    def __init__(self, function: Callable[..., Any], max_traces: int | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], max_traces: int | None = None, ignore: Iterable[str] = ()
+    ) -> None:
         _require_llvmlite()
         if not callable(function):
             raise TypeError(f"compile: expected a function, got {type(function).__name__}: {function!r:.60}")
@@ -70,13 +79,18 @@ class Compiled:
             raise ValueError(f"compile: max_traces is how many programs may be made, 1 or more, not {max_traces!r}.")
         # the attributes of an object, which change, stay where they are: see __getattr__
         update_wrapper(self, function, updated=("__dict__",) if isinstance(function, FunctionType) else ())
+        if isinstance(ignore, str) or not all(isinstance(name, str) for name in ignore):
+            raise TypeError(f"compile: ignore takes a list of names, such as ['history'], not {ignore!r:.60}.")
         self.function = function
         self.max_traces = max_traces
+        self.ignore = tuple(ignore)
         self.recompilations: list[str] = []  # why, each time after the first
-        self._by_key: dict[Any, list[Specialization]] = {}
+        self._programs: list[Specialization] = []  # the one used last comes first
+        self._quick: Any = None  # the short way of the first one
         self._unsteady: set[Any] = set()
-        self._last: Specialization | None = None
+        self._stability = Stability(self._name)
         self._traces = 0
+        self._calls = 0  # the long way, and of programs that are gone
 
     def __repr__(self) -> str:
         return f"<compiled {self._name}: {self._traces} trace{'s' if self._traces != 1 else ''}>"
@@ -87,7 +101,7 @@ class Compiled:
         found: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
             found = getattr(found, part, None)
-        return name if found is self else (Compiled, (self.function, self.max_traces))
+        return name if found is self else (Compiled, (self.function, self.max_traces, self.ignore))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -98,6 +112,10 @@ class Compiled:
             raise AttributeError(f"a compiled function has no attribute {name!r}, and neither has {function!r:.60}.")
         return getattr(function, name)  # a compiled module's `parameters`, `eval`, ...
 
+    def _guarded_parts(self) -> tuple[Any, ...]:
+        """For another function that is traced and calls this one."""
+        return (self.function,)
+
     @property
     def _name(self) -> str:
         function = self.function.func if isinstance(self.function, partial) else self.function
@@ -106,9 +124,9 @@ class Compiled:
     # -- what was made -----------------------------------------------------------------------------
 
     def _latest(self) -> Specialization:
-        if self._last is None:
+        if not self._programs:
             raise TraceError(f"{self._name} has not been compiled yet: call it first.")
-        return self._last
+        return self._programs[0]
 
     @property
     def source(self) -> str:
@@ -128,6 +146,11 @@ class Compiled:
         return self._latest().memory
 
     @property
+    def guards(self) -> list[str]:
+        """What the program of the last call depends on, beside its inputs: a line for each value that was read."""
+        return list(self._latest().guards)
+
+    @property
     def traces(self) -> int:
         """How many programs were traced."""
         return self._traces
@@ -135,9 +158,9 @@ class Compiled:
     # -- calling -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        last = self._last
-        if last is not None and last.quick is not None:
-            result = last.quick(args, kwargs)
+        quick = self._quick
+        if quick is not None:
+            result = quick(args, kwargs)
             if result is not NotImplemented:
                 return result
         return self._general(args, kwargs)
@@ -146,21 +169,20 @@ class Compiled:
         mode = modes.current()
         if mode is not None and (mode.tracing is not None or mode.check_every_operation or mode.tapes):
             return self.function(*args, **kwargs)  # inside another trace, or under somebody who wants to see it all
+        for made in self._programs[1:_RECENT]:
+            if made.quick is not None:
+                result = made.quick(args, kwargs)
+                if result is not NotImplemented:
+                    self._use(made)
+                    return result
         with _lock:
             arguments = Arguments(self._name, args, kwargs)
             if arguments.carry_tangents:
                 return self.function(*args, **kwargs)  # forward mode: a program has no tangents
             key = (arguments.key, _surroundings(mode))
-            found = None
-            for specialization in self._by_key.get(key, ()):
-                if specialization.why_not() is None:
-                    found = specialization
-                    break
+            self._calls += 1
             try:
-                if found is None:
-                    found = self._new(key, arguments)
-                if found.is_steady:
-                    self._last = found
+                found = self._fitting(key, arguments)
                 if is_verifying():
                     return verified(self, found, arguments, args, kwargs)
                 with found.turn:  # while another thread runs it, what it updates would seem to be shared, and be copied
@@ -176,25 +198,61 @@ class Compiled:
         except RefusedError:
             return self.function(*args, **kwargs)
 
+    def _fitting(self, key: Any, arguments: Arguments) -> Specialization:
+        """The program for a call, a new one if there is none."""
+        change = None
+        for made in self._programs:
+            if made.key == key:
+                found = made.why_not(arguments.given)
+                if found is None:
+                    self._renew(made, arguments)
+                    self._use(made)
+                    return made
+                change = change or found
+        made = self._new(key, arguments, change)
+        if made.is_steady:
+            self._use(made)
+        return made
+
+    def _use(self, made: Specialization) -> None:
+        """Have a program first among those that are tried."""
+        programs = [made, *(other for other in self._programs if other is not made)]
+        for other in programs[_MOST_PROGRAMS:]:
+            self._calls += int(other.calls[0])
+        self._programs = programs[:_MOST_PROGRAMS]
+        self._quick = made.quick
+
+    def _renew(self, made: Specialization, arguments: Arguments) -> None:
+        """Write the native guards again: all is well, and yet they have said no."""
+        if made.quick is not None and made.renewals < _MOST_RENEWALS:
+            made.renewals += 1
+            self._make_quick(made, arguments)
+
+    def _make_quick(self, made: Specialization, arguments: Arguments) -> None:
+        from .quick import quick_call  # needs llvmlite, unlike all else here
+
+        with signals_later():
+            made.quick = quick_call(made, self.function, arguments)
+
     @collecting_later
-    def _new(self, key: Any, arguments: Arguments) -> Specialization:
-        reason = self._reason(key, arguments)
+    def _new(self, key: Any, arguments: Arguments, change: Any) -> Specialization:
+        reason = self._reason(key, arguments, change)
         if self.max_traces is not None and self._traces >= self.max_traces and reason is not None:
             raise TraceError(
                 f"{self._name} has {self._traces} program{'s' if self._traces != 1 else ''} and needs another one, and "
                 f"max_traces is {self.max_traces}: {reason}."
             )
-        made = specialize(self._name, self.function, arguments)
+        if change is not None:
+            self._stability.note(change, self._calls + sum(int(made.calls[0]) for made in self._programs))
+        made = specialize(self._name, self.function, arguments, self.ignore)
+        made.key = key
         if not made.is_steady and (key, made.state) not in self._unsteady:
             # this call makes gradients that the next one will find: compile that one
             self._unsteady.add((key, made.state))
             made.interpret()
             return made
         made.build()
-        from .quick import quick_call  # needs llvmlite, unlike all else here
-
-        with signals_later():
-            made.quick = quick_call(made, self.function, arguments)
+        self._make_quick(made, arguments)
         made.is_steady = True
         self._traces += 1
         if reason is not None:
@@ -205,19 +263,17 @@ class Compiled:
                     f"pb.compile: {self._name} has been compiled {self._traces} times, the last time because {reason}. "
                     f"See `{self._name}.recompilations`; `max_traces` makes this an error.",
                     RuntimeWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
-        self._by_key.setdefault(key, []).append(made)
         return made
 
-    def _reason(self, key: Any, arguments: Arguments) -> str | None:
+    def _reason(self, key: Any, arguments: Arguments, change: Any) -> str | None:
         """Why none of the programs so far will do; None if there are none."""
-        same = self._by_key.get(key)
-        if same:
-            return same[-1].why_not()
-        if not self._by_key:
+        if change is not None:
+            return change.text
+        if not self._programs:
             return None
-        before, _ = next(reversed(self._by_key))
+        before, _ = self._programs[0].key
         if before != arguments.key:
             return difference(before, arguments)
         return "it was called under other modes (no_grad, autocast, guard or default dtype)"

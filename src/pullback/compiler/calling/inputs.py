@@ -8,31 +8,45 @@ from typing import Any
 import numpy as np
 
 from ... import backends
+from ...errors import TraceError
 from ...tensor.core import Tensor
 from ...tensor.writing import separate
+from ..guards import Guards, values
+from ..guards.places import Fixed
+from ..guards.values import Change
 from ..program import Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
 
 _NUMPY = backends.NUMPY
+_TENSOR = values.Fresh(None, "a tensor from outside", "")
 
 
 class Input:
     """Where a call finds one of the program's inputs."""
 
-    __slots__ = ("value", "argument", "tensors", "array", "view", "is_updated")
+    __slots__ = ("value", "argument", "tensors", "place", "array", "view", "is_updated")
 
     def __init__(self, value: Value) -> None:
         self.value = value
         self.argument = -1  # the number of the argument's leaf
         self.tensors: list[Tensor] = []  # tensors from outside, which all hold the array
+        self.place: Any = None  # where a tensor is found that each call replaces
         self.array: Any = None  # an array from outside that no tensor holds
         self.view: Any = None  # what must be copied into it for each call: a view of another layout
         self.is_updated = False
 
 
-def misfit(entry: Input) -> str | None:
-    """What is different about the tensors that hold an input, or None."""
+def misfit(entry: Input) -> Change | None:
+    """What is different about the tensors or the array that hold an input, or None."""
+    text = _misfit(entry)
+    return None if text is None else Change(_TENSOR, Fixed(entry), None, text)
+
+
+def _misfit(entry: Input) -> str | None:
+    if entry.array is not None:
+        array = entry.array if entry.view is None else entry.view
+        return None if array.shape == entry.value.shape else f"an array from outside has shape {array.shape} now"
     if not entry.tensors:
         return None
     first = entry.tensors[0]._data
@@ -44,6 +58,26 @@ def misfit(entry: Input) -> str | None:
     if any(tensor._data is not first for tensor in entry.tensors):
         return "tensors from outside that were the same array are not any more"
     return None
+
+
+def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
+    """The arrays that a call reads and updates; None if a tensor has been given another one at this moment."""
+    inputs = []
+    for entry in entries:
+        if entry.argument >= 0 or entry.place is not None:
+            array = arguments.array(entry.argument) if entry.argument >= 0 else entry.place.get()._data
+            is_plain = array.flags.c_contiguous and array.flags.aligned
+            inputs.append(array if is_plain else np.array(array, order="C"))
+        elif entry.tensors:
+            array = array_of(entry)
+            if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
+                return None
+            inputs.append(array)
+        else:
+            if entry.view is not None:
+                np.copyto(entry.array, entry.view)
+            inputs.append(entry.array)
+    return inputs
 
 
 def array_of(entry: Input) -> Any:
@@ -62,14 +96,34 @@ def array_of(entry: Input) -> Any:
     return tensor._data
 
 
-def find_inputs(made: Any, trace: Trace, arguments: Arguments, references: list[Any]) -> None:
-    """Find out where each input comes from, now that what the trace itself made is gone."""
+def find_inputs(
+    made: Any, trace: Trace, arguments: Arguments, references: list[Any], places: dict[int, Any], guards: Guards
+) -> list[tuple[Tensor, Any]]:
+    """Find out where each input comes from, now that what the trace itself made is gone; the tensors, with their nodes.
+
+    `places` are those of tensors, by identity, that each call replaces.
+    """
     holders: dict[Value, list[Tensor]] = {}
+    found: dict[Value, Any] = {}
+    nodes: list[tuple[Tensor, Any]] = []
     for reference, value, node in references:
         tensor = reference()
-        if tensor is not None:
+        if tensor is None:
+            continue
+        if id(tensor) in places:
+            found[value] = places[id(tensor)]
+        else:
             holders.setdefault(value, []).append(tensor)
-            made.nodes.append((tensor, node))
+            nodes.append((tensor, node))
+    lifted = {id(array) for _, array in trace.recorder.arrays.values()}
+    for guard in guards.reached():
+        if isinstance(guard, values.Array):
+            guard.is_input = id(guard.value) in lifted
+            if guard.content is None and not guard.is_input:
+                raise TraceError(
+                    f"{guard.site}: {made.name} reads the values of `{guard.name}`, an array of {guard.value.nbytes:,} "
+                    "bytes. Pass it as an argument, or let operations of Pullback work on it."
+                )
     updated = {target for target, _ in made.program.updates}
     arrays = dict(trace.recorder.arrays.values())
     states: list[Any] = [*made.numbers, *made.draws]
@@ -79,6 +133,8 @@ def find_inputs(made: Any, trace: Trace, arguments: Arguments, references: list[
         entry = Input(value)
         if number < len(arguments.dynamic):
             entry.argument = arguments.dynamic[number]
+        elif value in found:
+            entry.place = found[value]
         elif value in holders:
             entry.tensors = holders[value]
             entry.is_updated = value in updated
@@ -91,6 +147,7 @@ def find_inputs(made: Any, trace: Trace, arguments: Arguments, references: list[
                     entry.view = entry.array
                 entry.array = np.array(entry.array, order="C")
         made.inputs.append(entry)
+    return nodes
 
 
 def _references(entry: Input) -> int:

@@ -1,4 +1,4 @@
-"""The short way for a call like the one before: arrays are looked at by native code, and all else by a few lines.
+"""The short way for a call like the one before: native code looks at guards and inputs, a few lines do the rest.
 
 The function is compiled from a template for each specialization. It returns NotImplemented, with nothing done, whenever
 something is not as it was; the long way then finds out what.
@@ -7,38 +7,34 @@ something is not as it was; the long way then finds out what.
 from __future__ import annotations
 
 import sys
-from types import CellType
 from typing import Any
 
 import numpy as np
 
 from ... import modes
 from ...autodiff import guard
-from ...autodiff.hooks import changes as hook_changes
 from ...functions import creation
-from ...nn.module import assignments
 from ...tensor.core import Tensor, make
-from ..llvm.runtime import object_access as access
-from .verification import is_verifying
-from .watching import found_in, has_items
+from ..guards.library import Together
+from ..guards.places import Attribute, Cell, Entry, Within
+from ..guards.rows import Path, Rows
+from ..guards.values import Given
+from ..llvm.runtime import object_layout as layout
+from ..llvm.runtime.object_access import Record
+from . import verification
+from .specialization import Fixed, Tracked
 
-_READ = access.CONTIGUOUS | access.ALIGNED
-_WRITE = _READ | access.OWNS_DATA | access.WRITEABLE
+_READ = layout.CONTIGUOUS | layout.ALIGNED
+_WRITE = _READ | layout.OWNS_DATA | layout.WRITEABLE
 
 _TEMPLATE = """
 def quick(args, kwargs):
-    if kwargs or mode() is not expected_mode or guard_mode() != expected_guard or is_verifying():
-        return NotImplemented
-    if creation._default_dtype is not expected_dtype or len(args) != {count}:
-        return NotImplemented
-    {unpack}
-    if not ({conditions}):
-        return NotImplemented
     try:
         {outputs}
     except MemoryError:  # the long way says for what
         return NotImplemented
     {turn}:
+        {counts}
         {prepare}
         refused = call({objects})
         if refused is None:
@@ -46,7 +42,7 @@ def quick(args, kwargs):
         else:
             {undo}
     if refused is not None:
-        return function(*args) if refused else NotImplemented
+        return function(*args, **kwargs) if refused else NotImplemented
     return {result}
 """
 
@@ -54,79 +50,30 @@ def quick(args, kwargs):
 def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     """The short way to call `made`, or None where there is none."""
     executable, folded = made.built.executable, made.built.folded
-    if not access.is_possible() or not executable.is_native:
+    if not layout.is_possible() or not executable.is_native:
         return None
-    leaves, kinds = arguments.leaves, arguments.kinds
-    if len(arguments.structure._paths()) != len(leaves) or not _is_flat(arguments):
+    if made.written or made.pulled is not None or not _returns_plainly(made):
         return None
-    if made.written or made.pulled is not None:
-        return None
-    if not _returns_plainly(made):
-        return None
-    names: dict[str, Any] = {}
-    conditions: list[str] = []
-    for i, leaf in enumerate(leaves):
-        if i in arguments.dynamic:
-            names[f"type{i}"] = kinds[i][0]
-            conditions.append(f"type(a{i}) is type{i}" + (f" and a{i}._node is None" if kinds[i][0] is Tensor else ""))
-        else:
-            names[f"fixed{i}"] = leaf
-            conditions.append(f"a{i} is fixed{i}")
-    for number, (_, container, items) in enumerate(made.assigned.containers):
-        names["has_items"], names[f"container{number}"], names[f"items{number}"] = has_items, container, items
-        conditions.append(f"has_items(container{number}, items{number})")
-    if not made.assigned.is_empty:
-        names["assignments"], names["assigned"] = assignments, made.assigned
-        conditions.append("assignments[0] == assigned.count")
-    for number, watch in enumerate(made.watched):
-        if type(watch.place) is not CellType:
-            names[f"place{number}"], names[f"found{number}"] = watch.place, watch.seen
-            inline = f"place{number}.get({watch.key!r}, place{number})" if type(watch.place) is dict else ""
-            conditions.append(f"{inline or f'found_in(place{number}, {watch.key!r})'} is found{number}")
-    for number, watch in enumerate(made.groups):
-        names[f"group{number}"] = watch.group
-        for j, (option, seen) in enumerate(watch.options.seen.items()):
-            names[f"seen{number}_{j}"] = seen
-            conditions.append(f"group{number}[{option!r}] == seen{number}_{j}")
-    if made.hooks.nodes:
-        names["hook_changes"], names["hooks"] = hook_changes, made.hooks
-        conditions.append("hook_changes[0] == hooks.count")
-    for number, watch in enumerate(made.attributes):
-        names[f"thing{number}"], names[f"value{number}"] = watch.thing, watch.seen
-        conditions.append(f"thing{number}.{watch.name} == value{number}")
-    for number, watch in enumerate(made.optimizers):
-        names[f"optimizer{number}"] = watch.optimizer
-        conditions.append(f"len(optimizer{number}._slots) == {len(watch.sizes)}")
-    for number, numbers in enumerate(made.numbers):
-        steps = []
-        for j, slot in enumerate(numbers.slots):
-            names[f"stepping{number}_{j}"] = slot
-            steps.append(f"stepping{number}_{j}.step")
-        if len(steps) > 1:
-            conditions.append(" == ".join(steps))
-    for number, (cell, before, after) in enumerate(made.cells):
-        if after is None or type(after) is int:
-            names[f"cell{number}"] = cell
-            conditions.append(f"cell{number}.value is {'' if before is None else 'not '}None")
-    rows, kept, held = _rows(made, arguments)
     finite = np.zeros(1, np.bool_)
-    names["kept"] = kept, finite
-    bases = np.zeros(len(made.inputs) + folded + len(made.program.outputs), np.int64)
-    for number, entry in enumerate(made.inputs):
-        if entry.array is not None:
-            bases[number] = entry.array.ctypes.data
     first = len(made.inputs) + folded
+    bases = np.zeros(first + len(made.program.outputs), np.int64)
+    rows = _checks(made, with_steps=False)
+    held = _input_rows(rows, made, arguments, bases)
+    if held is None:
+        return None
     for number in range(len(made.outputs)):
         value = made.program.outputs[number]
-        rows.append(_row(access.GIVEN, len(arguments.dynamic) + number, value, _READ, 0, first + number, kept))
+        rows.array(rows.given(2 + number), value.dtype, value.shape, _READ, 0, first + number)
     if made.is_guarded:
         bases[first + len(made.outputs)] = finite.ctypes.data
     program, run = executable.native_program
-    record = access.Record(rows, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0)
-    kept += [bases, record]
-    prepare, undo, conclude = _surroundings(made, names)
-    objects = [f"a{i}._data" if kinds[i][0] is Tensor else f"a{i}" for i in arguments.dynamic]
-    objects += [f"o{number}" for number in range(len(made.outputs))]
+    record = Record(
+        rows.rows, rows.registers, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0
+    )
+    names: dict[str, Any] = {
+        "kept": (rows.kept, bases, finite, record), "empty": np.empty, "Tensor": Tensor, "function": function,
+        "executable": executable,
+    }  # fmt: skip
     if executable.keeps_lock:
         names["call"] = record.call()
     else:
@@ -136,57 +83,190 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
         value = made.program.outputs[number]
         names[f"shape{number}"], names[f"dtype{number}"] = value.shape, value.dtype
         outputs.append(f"o{number} = empty(shape{number}, dtype{number})")
-    result = _result(made, conclude)
+    counts, prepare, undo, conclude = _surroundings(made, names)
+    result = _result(made, conclude, names)
     is_shared = made.numbers or made.draws or made.slots or not executable.keeps_lock
     source = _TEMPLATE.format(
         turn="with executable.lock" if is_shared else "if True",
-        count=len(leaves),
-        unpack=f"{', '.join(f'a{i}' for i in range(len(leaves)))}, = args" if leaves else "pass",
-        conditions=" and ".join(conditions) or "True",
+        counts="\n        ".join(counts) or "pass",
         prepare="\n        ".join(prepare) or "pass",
         outputs="\n        ".join(outputs) or "pass",
-        objects=", ".join(objects),
+        objects=", ".join(["args", "kwargs", *(f"o{number}" for number in range(len(made.outputs)))]),
         undo="\n            ".join(undo) or "pass",
         conclude="\n            ".join(conclude) or "pass",
         result=result,
     )
-    names |= {
-        "mode": modes.current, "expected_mode": modes.current(), "guard_mode": guard._guard_mode.get,
-        "expected_guard": guard._guard_mode.get(), "is_verifying": is_verifying, "creation": creation,
-        "expected_dtype": creation._default_dtype, "empty": np.empty, "Tensor": Tensor, "function": function,
-        "found_in": found_in, "executable": executable,
-    }  # fmt: skip
-    exec(compile(source, "<pullback>", "exec"), names)  # made of the numbers of arguments and options' names alone
+    exec(compile(source, "<pullback>", "exec"), names)  # made of numbers alone
     return names.pop("quick")  # else the function and its names would hold each other
 
 
-def _is_flat(arguments: Any) -> bool:
-    """Whether the arguments are leaves, given by position."""
-    paths = arguments.structure._paths()
-    return paths == [f"[0][{i}]" for i in range(len(paths))]
+def quick_check(made: Any) -> Any:
+    """`check(args, kwargs)`: None if all guards hold, natively; None itself where that is not possible."""
+    if not layout.is_possible():
+        return None
+    rows = _checks(made)
+    record = Record(rows.rows, rows.registers)
+    check, kept = record.check(), (rows.kept, record)
+    return lambda args, kwargs, kept=kept: check(args, kwargs) is None
+
+
+def _checks(made: Any, with_steps: bool = True) -> Rows:
+    """Rows for everything that a program depends on, but for the inputs."""
+    rows = Rows()
+    rows.inputs = {id(tensor) for entry in made.inputs for tensor in entry.tensors}
+    rows.count(made.calls)
+    for variable in (modes._mode, guard._guard_mode, verification._verifying):
+        rows.context(variable)
+    rows.identical(rows.entry(rows.constant(vars(creation)), "_default_dtype"), creation._default_dtype)
+    whole = made.guards.arguments
+    for number, part in enumerate(whole.items):
+        rows.emit(part, rows.given(number), Path((lambda given, number=number: given[number],)))
+    for place, one in made.guards.roots:
+        if with_steps or not isinstance(one, Together):
+            rows.root(place, one)
+    rows.finish()
+    return rows
+
+
+def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> list[Tensor] | None:
+    """Rows that find the inputs' memory; the tensors whose arrays are given after the outputs.
+
+    While a run lets other threads run, these may give a tensor another array: what is used must be held from before
+    it is looked at, and so is given with the call. None if an argument is in a container that native code cannot read.
+    """
+    held: list[Tensor] = []
+    is_held = not made.built.executable.keeps_lock
+    places = _argument_registers(rows, made, arguments)
+    for number, entry in enumerate(made.inputs):
+        if entry.argument >= 0:
+            register = places.get(entry.argument)
+            if register is None:
+                return None
+            rows.array(register, entry.value.dtype, entry.value.shape, _READ, 0, number)
+        elif entry.place is not None:
+            register = _array_of_tensor(rows, _register_of(rows, entry.place))
+            rows.array(register, entry.value.dtype, entry.value.shape, _READ, 0, number)
+        elif entry.tensors:
+            _rows_of_tensors(rows, made, entry, number, held, is_held)
+        else:
+            bases[number] = entry.array.ctypes.data
+            array = entry.array if entry.view is None else entry.view
+            if array.flags.owndata and array.base is None:  # else nobody can give it other memory
+                register = rows.constant(array)
+                flags = _READ if entry.view is None else layout.ALIGNED
+                rows.array(register, entry.value.dtype, entry.value.shape, flags, 0, -1 if entry.view is not None else number)
+    return held
+
+
+def _rows_of_tensors(rows: Rows, made: Any, entry: Any, number: int, held: list[Tensor], is_held: bool) -> None:
+    flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
+    first = entry.tensors[0]
+    rows.kept += entry.tensors
+    slot = layout.slot_address(first, "_data")
+    register = rows.at(slot)
+    for other in entry.tensors[1:]:  # tensors that share an array: looked at the long way if it changes
+        rows.identical_to(rows.at(layout.slot_address(other, "_data")), register)
+    if is_held:
+        register = rows.given(2 + len(made.outputs) + len(held))
+        held.append(first)
+        references = references and _REFERENCES_GIVEN
+    rows.array(register, entry.value.dtype, entry.value.shape, flags, references, number)
+
+
+def _register_of(rows: Rows, place: Any) -> int:
+    if isinstance(place, Attribute):
+        return rows.attribute(rows.constant(place.owner), place.name)
+    if isinstance(place, Entry):
+        return rows.entry(rows.constant(place.holder), place.key)
+    if isinstance(place, Within):
+        outer, value = _register_of(rows, place.outer), place.outer.get()
+        if isinstance(value, dict):
+            return rows.entry(outer, place.key)
+        return rows.items(outer, type(value), len(value), (place.key,))[0]
+    assert isinstance(place, Cell)
+    return rows.slot(rows.constant(place.cell), object.__basicsize__)
+
+
+def _array_of_tensor(rows: Rows, register: int) -> int:
+    """The array of an untracked tensor that is in a register."""
+    rows.of_type(register, Tensor)
+    rows.identical(rows.slot(register, layout.offset_of(Tensor, "_node")), None)
+    return rows.slot(register, layout.offset_of(Tensor, "_data"))
+
+
+def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, int]:
+    """The arrays of dynamic arguments, by their leaf's number, as far as native code can reach them."""
+    found: dict[int, int] = {}
+    tensors: dict[int, int] = {}
+    numbers = iter(range(len(arguments.leaves)))
+    by_path = {path: i for path, i in zip(arguments.structure._paths(), numbers)}
+
+    def descend(part: Any, register: int, path: str) -> None:
+        if isinstance(part, Given):
+            i = by_path.get(path)
+            if i is not None:
+                tensors[i] = register
+                found[i] = _array_of_tensor(rows, register) if part.form[0] is Tensor else register
+            return
+        kind = getattr(part, "kind", None)
+        if kind is dict:
+            for key, item, at in zip(part.keys, part.items, rows.entries(register, part.keys)):
+                descend(item, at, f"{path}[{key!r}]")
+        elif kind is list or kind is tuple:
+            for i, (item, at) in enumerate(zip(part.items, rows.items(register, kind, len(part.items)))):
+                descend(item, at, f"{path}[{i}]")
+        elif kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            for name, item, at in zip(kind._fields, part.items, rows.items(register, kind, len(part.items))):
+                descend(item, at, f"{path}.{name}")
+        elif hasattr(kind, "__dataclass_fields__"):
+            for name, item in part.reads.items():
+                if any(isinstance(one, Given) for one in made.guards.reached(item)):
+                    descend(item, rows.attribute(register, name), f"{path}.{name}")
+
+    for number, part in enumerate(made.guards.arguments.items):
+        if any(isinstance(one, Given) for one in made.guards.reached(part)):
+            descend(part, rows.given(number), f"[{number}]")
+    alone = [tensors[i] for i in tensors if arguments.first_of(i) == i]
+    rows.different(alone)
+    for i in tensors:
+        if arguments.first_of(i) != i:
+            rows.identical_to(tensors[i], tensors[arguments.first_of(i)])
+    return found
 
 
 def _returns_plainly(made: Any) -> bool:
     """Whether the result is one array, or a list or tuple of arrays."""
-    if any(type(leaf) is not int for leaf in made.leaves) or made.returns_arrays:
+    if made.returns_arrays or any(len(left.leaves) != 1 for left in made.left):
         return False
     paths = made.structure._paths()
     return paths == [""] or (made.container in (tuple, list) and paths == [f"[{i}]" for i in range(len(paths))])
 
 
-def _result(made: Any, conclude: list[str]) -> str:
-    for number in made.leaves:
-        conclude.append(f"t{number} = Tensor(); t{number}._data = o{number}; t{number}._node = None")
-    parts = [f"t{number}" for number in made.leaves]
+def _result(made: Any, conclude: list[str], names: dict[str, Any]) -> str:
+    def made_of(leaf: Any, name: str) -> str:
+        if type(leaf) is Fixed:
+            names[name] = leaf.thing
+        else:
+            number = leaf.number if type(leaf) is Tracked else leaf  # nobody outside asks for a gradient
+            conclude.append(f"{name} = Tensor(); {name}._data = o{number}; {name}._node = None")
+        return name
+
+    for number, left in enumerate(made.left):
+        names[f"left{number}"] = left
+        conclude.append(f"left{number}.put([{made_of(left.leaves[0], f'l{number}')}])")
+    parts = [made_of(leaf, f"t{i}") for i, leaf in enumerate(made.leaves)]
     if made.structure._paths() == [""]:
         return parts[0]
     inside = ", ".join(parts)
     return f"[{inside}]" if made.container is list else f"({inside}{',' if parts else ''})"
 
 
-def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    """Lines that prepare a call, undo that, and conclude a call: numbers, generators and counts of steps."""
-    prepare, undo, conclude = [], [], []
+def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Lines that look at counts of steps, prepare a call, undo that, and conclude a call."""
+    counts: list[str] = []
+    prepare: list[str] = []
+    undo: list[str] = []
+    conclude: list[str] = []
     for number, entry in enumerate(made.inputs):
         if entry.view is not None:
             names["copyto"], names[f"copy{number}"], names[f"view{number}"] = np.copyto, entry.array, entry.view
@@ -194,6 +274,8 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
     for number, numbers in enumerate(made.numbers):
         names[f"refresh{number}"] = numbers.refresh
         prepare.append(f"refresh{number}()")
+        for j, slot in enumerate(numbers.slots):
+            names[f"stepping{number}_{j}"] = slot
     for number, draws in enumerate(made.draws):
         names[f"draws{number}"] = draws
         prepare.append(f"state{number} = draws{number}.generator.state; draws{number}.refresh()")
@@ -206,78 +288,27 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
             names[f"cell{number}"] = cell
             conclude.append(f"g = Tensor(); g._data = o{after}; g._node = None; cell{number}.value = g")
     for number, numbers in enumerate(made.numbers):  # before the run: see `Specialization._run`
-        if len({id(slot) for slot in made.slots}) == len(made.slots):  # equal counts, as the conditions have seen
-            counts = " = ".join(f"stepping{number}_{j}.step" for j in range(len(numbers.slots)))
-            prepare.append(f"before{number} = stepping{number}_0.step; {counts} = before{number} + 1")
-            undo.append(f"{counts} = before{number}")
+        steps = [f"stepping{number}_{j}.step" for j in range(len(numbers.slots))]
+        if not steps:
+            continue
+        if len(steps) > 1:
+            counts.append(f"if not ({' == '.join(steps)}): return NotImplemented")
+        if len({id(slot) for slot in made.slots}) == len(made.slots):
+            prepare.append(f"before{number} = {steps[0]}; {' = '.join(steps)} = before{number} + 1")
+            undo.append(f"{' = '.join(steps)} = before{number}")
         else:
-            prepare += [f"stepping{number}_{j}.step += 1" for j in range(len(numbers.slots))]
-            undo += [f"stepping{number}_{j}.step -= 1" for j in range(len(numbers.slots))]
-    return prepare, undo, conclude
-
-
-def _row(kind: int, where: int, value: Any, flags: int, references: int, base: int, kept: list[Any]) -> access.Row:
-    lengths = np.array(value.shape or (0,), np.int64)
-    kept.append(lengths)
-    kept.append(value.dtype)
-    return access.Row(kind, where, id(value.dtype), len(value.shape), lengths.ctypes.data, flags, references, base)
-
-
-def _rows(made: Any, arguments: Any) -> tuple[list[access.Row], list[Any], list[Tensor]]:
-    """A row for each input, what must stay alive for them, and the tensors whose arrays are given after the outputs.
-
-    While a run lets other threads run, these may give a tensor another array: what is used must be held from before
-    it is looked at, and so is given with the call.
-    """
-    rows: list[access.Row] = []
-    kept: list[Any] = []
-    held: list[Tensor] = []
-    is_held = not made.built.executable.keeps_lock
-    for number, entry in enumerate(made.inputs):
-        if entry.argument >= 0:
-            place = arguments.dynamic.index(entry.argument)
-            rows.append(_row(access.GIVEN, place, entry.value, _READ, 0, number, kept))
-        elif entry.tensors:
-            flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
-            slot = access.slot_address(entry.tensors[0], "_data")
-            if is_held:
-                place = len(arguments.dynamic) + len(made.outputs) + len(held)
-                held.append(entry.tensors[0])
-                references = references and _REFERENCES_GIVEN
-                rows.append(_row(access.GIVEN, place, entry.value, flags, references, number, kept))
-            else:
-                rows.append(_row(access.HELD, slot, entry.value, flags, references, number, kept))
-            for other in entry.tensors[1:]:
-                first = id(entry.tensors[0]._data)  # tensors that share an array: looked at the long way if it changes
-                rows.append(access.Row(access.SAME, access.slot_address(other, "_data"), first))
-                rows.append(access.Row(access.SAME, slot, first))
-            kept += entry.tensors
-    for cell, before, after in made.cells:
-        if after is None or type(after) is int:
-            continue  # replaced by each call
-        rows.append(access.Row(access.SAME, access.slot_address(cell, "value"), id(before)))
-        kept += [cell, before]
-    for tensor, node in made.nodes:
-        rows.append(access.Row(access.SAME, access.slot_address(tensor, "_node"), id(node)))
-        kept += [tensor, node]
-    for watch in made.optimizers:
-        for slot, buffers in watch.buffers:
-            rows.append(access.Row(access.SAME, access.slot_address(slot, "buffers"), id(buffers)))
-            kept += [slot, buffers]
-    for watch in made.watched:
-        if type(watch.place) is CellType:  # of a closure: what is in it stands behind the object's head
-            rows.append(access.Row(access.SAME, id(watch.place) + object.__basicsize__, id(watch.seen)))
-            kept += [watch.place, watch.seen]
-    return rows, kept, held
+            prepare += [f"{step} += 1" for step in steps]
+            undo += [f"{step} -= 1" for step in steps]
+    return counts, prepare, undo, conclude
 
 
 def _with_lock_released(tensors: list[Tensor], executable: Any, record: Any, bases: Any, finite: Any) -> Any:
     """Gather under Python's lock, run without it: other threads may run, so what is used is held meanwhile."""
-    gather, run, pointer = record.gather(), executable.run_native, bases.ctypes.data
+    check, run, pointer = record.check(), executable.run_native, bases.ctypes.data
 
     def call(*objects: Any) -> bool | None:
         arrays = [*objects, *[tensor._data for tensor in tensors]]
-        if gather(*arrays) is not None:
+        if check(*arrays) is not None:
             return False
         if run(pointer):
             executable.start_threads()

@@ -2,64 +2,50 @@
 
 from __future__ import annotations
 
-import sys
-import weakref
 from contextlib import nullcontext
 from typing import Any, Callable
 
 import numpy as np
 
-from ... import backends, tree
-from ...autodiff.forward import Dual
-from ...autodiff.graph import GradCell, Leaf
-from ...errors import TraceError
-from ...nn.module import Module
-from ...tensor.core import Tensor, make
+from ... import tree
+from ...tensor.core import make
 from ...tensor.writing import separate
+from ..guards import Guards
+from ..guards.places import Attribute, Place
 from ..interpreter import run as interpreted
 from ..program import Program, Value
-from ..tracing.state import HookWatch
-from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
 from .arguments import Arguments
-from .checks import guarded
-from .differentiation import Pulled
-from .inputs import Input, array_of, find_inputs, misfit
-from .refusing import chance, refuse_caught, refuse_chance, refuse_result
-from .watching import Assigned, Watched, watched
-
-_NUMPY = backends.NUMPY
+from .inputs import Input, gathered, misfit
 
 
 class Specialization:
     """A traced program. `run` is a call of it; `why_not` says what has changed since, if anything."""
 
-    def __init__(self, name: str, program: Program, trace: Trace) -> None:
+    def __init__(self, name: str, program: Program, trace: Trace, guards: Guards) -> None:
         self.name = name
         self.program = program
+        self.guards = guards
         self.inputs: list[Input] = []
         self.is_guarded = False  # whether the last output says that all is finite
         self.is_steady = True
         self.outputs: list[Value] = []  # those of the caller, without repetitions
         self.structure: Any = None  # of the result
         self.container: type | None = None  # of the result, where it is no tensor itself
-        self.leaves: list[Any] = []  # of the result: numbers of outputs, or `Fixed` things
+        self.leaves: list[Any] = []  # of the result: numbers of outputs, `Tracked` or `Fixed`
         self.returns_arrays = False
-        self.pulled: Pulled | None = None  # how gradients go back through a call, if a result needs any
+        self.pulled: Any = None  # how gradients go back through a call, if a result needs any
         self.written: list[tuple[int, int]] = []  # (leaf of an argument, output): arguments that were written to
-        self.cells: list[tuple[Any, Any, Any]] = []  # (cell, what was in it, number of an output, None or `_SAME`)
+        self.cells: list[tuple[Any, Any, Any]] = []  # (cell, what was in it, number of an output, None or `SAME`)
+        self.left: list[Left] = []  # what calls leave at places outside
         self.numbers = trace.numbers
         self.draws = [*trace.finished_draws, *trace.draws.values()]
         self.slots = trace.slots
-        self.modules = list(trace.modules.values())
-        self.assigned = Assigned([])
-        self.watched: list[Watched] = []  # what the function found under names outside of it
-        self.groups = trace.groups
-        self.attributes = trace.attributes
-        self.hooks = HookWatch([])
-        self.optimizers = list(trace.optimizers.values())
-        self.nodes: list[tuple[Tensor, Any]] = []  # tensors from outside, with what says whether they need a gradient
+        self.calls = np.array([0, _UNLIMITED], np.int64)  # how many, and at how many the long way is to be gone
+        self.trace_seconds = 0.0
+        self.key: Any = None  # of the arguments and modes it is for
         self.quick: Any = None
+        self.renewals = 0
         self.kernels: list[Any] = []
         self.memory: dict[str, int] = {}
         self.built: Any = None
@@ -72,37 +58,17 @@ class Specialization:
         """What is known of the cells before a call: which of them are empty."""
         return tuple([before is None for _, before, _ in self.cells])
 
-    def why_not(self) -> str | None:
-        """What has changed since the trace so that the program would be wrong, or None."""
+    def why_not(self, given: tuple[Any, Any]) -> Any:
+        """What has changed since the trace so that the program would be wrong: a `Change`, or None."""
         with self.turn:  # a run of another thread counts its steps one by one
-            return self._change()
-
-    def _change(self) -> str | None:
-        for module, training in self.modules:
-            if module.training is not training:
-                return f"{type(module).__name__} is in {'training' if module.training else 'evaluation'} mode now"
-        watches: list[Any] = [*self.groups, *self.optimizers, *self.numbers, *self.attributes, self.hooks]
-        watches += [*self.watched, self.assigned]
-        for watch in watches:
-            reason = watch.changed()
-            if reason is not None:
-                return reason
-        for tensor, node in self.nodes:
-            if tensor._node is not node:
-                return _need_of_gradient(tensor, node)
-        for cell, before, _ in self.cells:
-            if (cell.value is None) is not (before is None):
-                return f"a variable's `.grad` {'is gone' if cell.value is None else 'is there now'}"
-            if before is not None and cell.value is not before and not self._is_replaced(cell):
-                return "a variable's `.grad` is another tensor"
-        for entry in self.inputs:
-            reason = misfit(entry)
-            if reason is not None:
-                return reason
-        return None
-
-    def _is_replaced(self, cell: Any) -> bool:
-        return any(c is cell and after is not _SAME for c, _, after in self.cells)
+            change = self.guards.changed(given)
+            if change is not None:
+                return change
+            for entry in self.inputs:
+                change = misfit(entry)
+                if change is not None:
+                    return change
+            return None
 
     # -- how it runs -------------------------------------------------------------------------------
 
@@ -131,26 +97,11 @@ class Specialization:
         """The arrays that a call reads and updates; None if a tensor has been given another one at this moment."""
         if (self.written or self.program.updates) and self._is_written_under_two_names(arguments):
             raise RefusedError
-        inputs = []
-        for entry in self.inputs:
-            if entry.argument >= 0:
-                array = arguments.array(entry.argument)
-                is_plain = array.flags.c_contiguous and array.flags.aligned
-                inputs.append(array if is_plain else np.array(array, order="C"))
-            elif entry.tensors:
-                array = array_of(entry)
-                if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
-                    return None
-                inputs.append(array)
-            else:
-                if entry.view is not None:
-                    np.copyto(entry.array, entry.view)
-                inputs.append(entry.array)
-        return inputs
+        return gathered(self.inputs, arguments)
 
     def _is_written_under_two_names(self, arguments: Arguments) -> bool:
         """Whether what is written to is also given as another argument, or both given and found outside."""
-        given = [arguments.leaves[i] for i in arguments.dynamic if isinstance(arguments.leaves[i], Tensor)]
+        given = [arguments.leaves[i] for i in arguments.dynamic if arguments.is_tensor(i)]
         outside = {id(tensor): entry.is_updated for entry in self.inputs for tensor in entry.tensors}
         written = [arguments.leaves[leaf] for leaf, _ in self.written]
         return (
@@ -206,7 +157,7 @@ class Specialization:
         for cell, _, after in self.cells:
             if after is None:
                 cell.value = None
-            elif after is not _SAME:
+            elif after is not SAME:
                 cell.value = make(outputs[after], None)
         for leaf, number in self.written:
             tensor = arguments.leaves[leaf]
@@ -214,16 +165,19 @@ class Specialization:
             tensor._origin = None
             separate(tensor)
         tracked = {} if self.pulled is None else self.pulled.tensors(arguments, outputs, residuals)
-        made = [
-            leaf.thing
-            if type(leaf) is Fixed
-            else tracked[leaf]
-            if leaf in tracked
-            else outputs[leaf]
-            if self.returns_arrays
-            else make(outputs[leaf], None)
-            for leaf in self.leaves
-        ]
+
+        def value_of(leaf: Any) -> Any:
+            if type(leaf) is Fixed:
+                return leaf.thing
+            number = leaf.number if type(leaf) is Tracked else leaf
+            return tracked[number] if number is not leaf and number in tracked else make(outputs[number], None)
+
+        for left in self.left:
+            left.put([value_of(leaf) for leaf in left.leaves])
+        if self.returns_arrays:
+            made = [leaf.thing if type(leaf) is Fixed else outputs[leaf] for leaf in self.leaves]
+        else:
+            made = [value_of(leaf) for leaf in self.leaves]
         return tree.unflatten(self.structure, made)
 
 
@@ -240,18 +194,39 @@ class Fixed:
         self.thing = thing
 
 
+class Tracked:
+    """A part of a result that needs a gradient: the number of an output. The same output may be there detached too."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Left:
+    """What calls leave at a place: a tree of outputs, or of things that are the same at every call."""
+
+    __slots__ = ("place", "structure", "leaves")
+
+    def __init__(self, place: Place, structure: Any, leaves: list[Any]) -> None:
+        self.place = place
+        self.structure = structure
+        self.leaves = leaves
+
+    def put(self, values: list[Any]) -> None:
+        value = tree.unflatten(self.structure, values)
+        if isinstance(self.place, Attribute):
+            setattr(self.place.owner, self.place.name, value)  # as the function does it
+        else:
+            self.place.put(value)
+
+
 class _Same:
     """Marks a cell whose tensor stays, and is written in place."""
 
 
-_SAME = _Same()
-
-
-def _need_of_gradient(tensor: Tensor, before: Any) -> str:
-    if before is None or tensor._node is None:
-        requires = "requires a" if before is None else "requires no"
-        return f"a tensor of shape {tensor.shape} from outside {requires} gradient now"
-    return f"a tensor of shape {tensor.shape} from outside is another variable now"
+SAME = _Same()
+_UNLIMITED = 2**62
 
 
 def _allocated(name: str, value: Value) -> Any:
@@ -263,104 +238,3 @@ def _allocated(name: str, value: Value) -> Any:
             f"{value.site + ': ' if value.site else ''}pb.compile cannot get the {value.nbytes:,} bytes of memory for "
             f"a result of {name}, {value.dtype} of shape {value.shape}."
         ) from None
-
-
-# -- tracing -------------------------------------------------------------------------------------
-
-
-def specialize(name: str, function: Callable[..., Any], arguments: Arguments) -> Specialization:
-    """Trace `function` for these arguments."""
-    trace = Trace()
-    given_args, given_kwargs, given = arguments.on_symbols(trace.recorder)
-    names, generators = watched(function, given_args)
-    before = chance(generators)
-    try:
-        result = trace.run(function, given_args, given_kwargs)
-        refuse_chance(function, name, generators, before)
-        refuse_caught(name, trace)
-        container = None if isinstance(result, Tensor) else type(result)
-        leaves, structure = tree.flatten(result, is_leaf=lambda x: isinstance(x, Tensor))
-        outputs: dict[Value, int] = {}
-        tracked: dict[int, Any] = {}
-        numbers = [_output(trace, leaf, outputs, tracked) for leaf in leaves]
-        for leaf in numbers:
-            if type(leaf) is Fixed:
-                refuse_result(function, name, leaf.thing)
-        written = [
-            (arguments.dynamic[i], outputs.setdefault(tensor._data.value, len(outputs)))
-            for i, (value, tensor) in enumerate(given)
-            if tensor._data.value is not value
-        ]
-        _refuse_written_arrays(name, arguments, written)
-        created: list[tuple[Any, Any, Any]] = []
-        trace.note_cell(GradCell())  # nobody else holds this one: the others are compared with it
-        for cell, before in trace.cells.values():
-            after = cell.value
-            if after is before:
-                created.append((cell, before, _SAME))
-            elif after is None:
-                created.append((cell, before, None))
-            else:
-                number = outputs.setdefault(after._data.value, len(outputs))
-                created.append((cell, before, number))
-        program = trace.finish([value for value, _ in given], list(outputs))
-        pulled = Pulled.traced(name, trace, program, tracked, given, arguments) if tracked else None
-    finally:
-        trace.restore()
-    made = Specialization(name, program, trace)
-    made.watched = names
-    modules = [module for module, _ in made.modules]
-    modules += [thing for thing in (*(name.seen for name in names), *arguments.leaves) if isinstance(thing, Module)]
-    made.assigned = Assigned(modules)
-    made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
-    made.pulled = pulled
-    made.container = container
-    known = {*program.inputs, *(value for step in program.instructions for value in step.results)}
-    bounds = [bound for bound in trace.recorder.bounds if bound[0] in known]  # not those of the walk outside
-    if trace.checks or bounds:
-        made.program = guarded(program, trace.checks, bounds)
-        made.is_guarded = True
-    given_arrays = any(isinstance(leaf, np.ndarray) for leaf in arguments.leaves)
-    given_tensors = any(isinstance(leaf, Tensor) for leaf in arguments.leaves)
-    made.returns_arrays = given_arrays and not given_tensors and not trace.held
-    references = [(weakref.ref(held.tensor), held.value, held.node) for held in trace.held.values()]
-    made.nodes = list(trace.nodes.values())
-    trace.held.clear()
-    del result, leaves, given, given_args, given_kwargs, cell, before, after
-    tracked.clear()
-    find_inputs(made, trace, arguments, references)
-    references.clear()
-    made.cells = _without_own_cells(created)
-    made.is_steady = not any(before is None and type(after) is int for _, before, after in made.cells)
-    made.hooks = HookWatch([node for _, node in made.nodes if isinstance(node, Leaf)])
-    return made
-
-
-def _without_own_cells(cells: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
-    """The cells that somebody outside holds, not those of variables that the function made. The last is a probe."""
-    probe = cells.pop()
-    alone = sys.getrefcount(probe[0])
-    return [entry for entry in cells if sys.getrefcount(entry[0]) > alone]
-
-
-def _refuse_written_arrays(name: str, arguments: Arguments, written: list[tuple[int, int]]) -> None:
-    for leaf, _ in written:
-        if not isinstance(arguments.leaves[leaf], Tensor):
-            raise TraceError(
-                f"{name} writes to argument {arguments.name_of(leaf)}, which is a NumPy array; a compiled function "
-                "sees a tensor in its place, and the write would not reach it. Write to a copy, or pass a tensor."
-            )
-
-
-def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any]) -> Any:
-    if not isinstance(leaf, Tensor):
-        if isinstance(leaf, Symbol):
-            return outputs.setdefault(leaf.value, len(outputs))
-        return Fixed(leaf)
-    if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
-        raise RefusedError
-    trace.lift(leaf)
-    number = outputs.setdefault(leaf._data.value, len(outputs))
-    if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
-        tracked[number] = leaf._node
-    return number

@@ -1,0 +1,219 @@
+"""Tracing a function for a call: its program, what it leaves behind, and what it depends on."""
+
+from __future__ import annotations
+
+import random
+import sys
+import weakref
+from time import perf_counter
+from typing import Any, Callable
+
+import numpy as np
+
+from ... import tree
+from ...autodiff.forward import Dual
+from ...autodiff.graph import GradCell, Leaf
+from ...errors import TraceError
+from ...tensor.core import Tensor
+from ..guards import Guards, Recorder, library, listening, values
+from ..guards.guard_set import Carried
+from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
+from ..guards.recorder import Root
+from ..program import Value
+from ..tracing.symbol import Symbol
+from ..tracing.trace import Trace
+from .arguments import Arguments, is_whole
+from .checks import guarded
+from .differentiation import Pulled
+from .inputs import find_inputs
+from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
+from .specialization import SAME, Fixed, Left, RefusedError, Specialization, Tracked
+
+
+#: Generators of random numbers that need no name to be drawn from.
+_OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}  # type: ignore[attr-defined]
+
+
+def specialize(
+    name: str, function: Callable[..., Any], arguments: Arguments, ignore: tuple[str, ...] = ()
+) -> Specialization:
+    """Trace `function` for these arguments. Whatever the trace does outside of it is undone."""
+    began = perf_counter()
+    trace = Trace()
+    recorder = Recorder(name, ignore)
+    given = arguments.given
+    given_args, given_kwargs, symbols = arguments.on_symbols(trace.recorder)
+    about_arguments = _noted(recorder, arguments)
+    root = Root(FixedPlace(function), recorder.note(function, name))
+    recorder.roots["function"] = root
+    for library_name, generator in _OF_LIBRARIES.items():
+        recorder.roots[library_name] = Root(FixedPlace(generator), recorder.note(generator, library_name))
+    kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
+    guards: Any = None
+    try:
+        try:
+            with listening(recorder) as listener:
+                result = trace.run(function, given_args, given_kwargs)
+        finally:
+            guards = Guards(name, recorder, listener, about_arguments)
+            if sys.exc_info()[0] is not None:
+                guards.restore(given)
+        guards.settle(given)
+        refuse_caught(name, trace)
+        refuse_changed_arguments(function, name, kept, (given_args, given_kwargs), is_whole)
+        container = None if isinstance(result, Tensor) else type(result)
+        outputs: dict[Value, int] = {}
+        tracked: dict[int, Any] = {}
+
+        def numbered(whole: Any) -> tuple[list[Any], Any]:
+            leaves, structure = tree.flatten(whole, is_leaf=lambda x: isinstance(x, Tensor))
+            return [_output(trace, leaf, outputs, tracked) for leaf in leaves], structure
+
+        numbers, structure = numbered(result)
+        for leaf in numbers:
+            if type(leaf) is Fixed:
+                refuse_result(function, name, leaf.thing)
+        left = [Left(carried.place, *reversed(numbered(carried.value))) for carried in guards.carried]
+        written = [
+            (arguments.dynamic[i], outputs.setdefault(tensor._data.value, len(outputs)))
+            for i, (value, tensor) in enumerate(symbols)
+            if tensor._data.value is not value
+        ]
+        _refuse_written_arrays(name, arguments, written)
+        created: list[tuple[Any, Any, Any]] = []
+        trace.note_cell(GradCell())  # nobody else holds this one: the others are compared with it
+        for cell, before in trace.cells.values():
+            after = cell.value
+            if after is before:
+                created.append((cell, before, SAME))
+            elif after is None:
+                created.append((cell, before, None))
+            else:
+                number = outputs.setdefault(after._data.value, len(outputs))
+                created.append((cell, before, number))
+        program = trace.finish([value for value, _ in symbols], list(outputs))
+        pulled = Pulled.traced(name, trace, program, tracked, symbols, arguments) if tracked else None
+    finally:
+        trace.restore()
+    made = Specialization(name, program, trace, guards)
+    made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
+    made.left, made.pulled, made.container = left, pulled, container
+    known = {*program.inputs, *(value for step in program.instructions for value in step.results)}
+    bounds = [bound for bound in trace.recorder.bounds if bound[0] in known]  # not those of the walk outside
+    if trace.checks or bounds:
+        made.program = guarded(program, trace.checks, bounds)
+        made.is_guarded = True
+    given_arrays = any(isinstance(leaf, np.ndarray) for leaf in arguments.leaves)
+    given_tensors = any(isinstance(leaf, Tensor) for leaf in arguments.leaves)
+    made.returns_arrays = given_arrays and not given_tensors and not trace.held
+    references = [(weakref.ref(held.tensor), held.value, held.node) for held in trace.held.values()]
+    nodes = list(trace.nodes.values())
+    trace.held.clear()
+    places = _carried_inputs(name, guards)
+    guards.carried.clear()
+    del result, symbols, given_args, given_kwargs, kept, cell, before, after
+    tracked.clear()
+    nodes += find_inputs(made, trace, arguments, references, places, guards)
+    references.clear()
+    made.cells = _without_own_cells(created)
+    made.is_steady = not any(before is None and type(after) is int for _, before, after in made.cells)
+    guards.roots += _library_roots(recorder, trace, made.cells, nodes)
+    guards.close()
+    made.trace_seconds = perf_counter() - began
+    return made
+
+
+def _noted(recorder: Recorder, arguments: Arguments) -> values.Guard:
+    """The guard of a call's arguments: of their containers and of what is no tensor."""
+    args, kwargs = arguments.given
+    whole = values.Items(arguments.given, "the arguments", "")
+    by_position = values.Items(args, "the arguments", "")
+    by_position.items = [recorder.note(x, f"argument {i}", given=True) for i, x in enumerate(args)]
+    by_name = values.Items(kwargs, "the arguments by name", "")
+    by_name.keys = list(kwargs)
+    by_name.items = [recorder.note(x, f"argument {key!r}", given=True) for key, x in kwargs.items()]
+    whole.items = [by_position, by_name]
+    return whole
+
+
+def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
+    """Tensors that calls read at a place and replace there: the places, by identity of the tensors."""
+    places: dict[int, Any] = {}
+    for carried in guards.carried:
+        _bind(guards, carried)
+        if not carried.is_read:
+            continue
+        parts: list[tuple[Any, values.Guard]] = [(carried.place, carried.before)]
+        if isinstance(carried.before, values.Items):
+            keys = carried.before.keys or range(len(carried.before.items))
+            parts = [(Within(carried.place, key), part) for key, part in zip(keys, carried.before.items)]
+        for place, before in parts:
+            if not isinstance(before, values.Captured):
+                continue
+            if sum(part is before for guard in guards.reached() for part in guard.parts()) > 1:
+                raise TraceError(
+                    f"{before.site}: {name} replaces `{before.name}`, which is found in several places. Give each place "
+                    "a tensor of its own."
+                )
+            before.is_carried = True
+            places[id(before.value)] = place
+    return places
+
+
+def _bind(guards: Guards, carried: Carried) -> None:
+    """What calls write to must be this very object."""
+    if isinstance(carried.place, Attribute):
+        for guard in guards.reached():
+            if isinstance(guard, values.Instance) and guard.value is carried.place.owner:
+                guard.is_fixed = True
+
+
+def _library_roots(
+    recorder: Recorder, trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[tuple[Tensor, Any]]
+) -> list[Root]:
+    """Guards of what optimizers, hooks and gradients were like."""
+    roots = []
+    for watch in trace.groups:
+        label = f"option {{!r}} of {type(watch.optimizer).__name__}"
+        for option, seen in watch.options.seen.items():
+            roots.append(Root(Entry(watch.group, option), recorder.note(seen, label.format(option))))
+    for one in trace.attributes:
+        label = f"{type(one.thing).__name__}.{one.name.lstrip('_')}"
+        roots.append(Root(Attribute(one.thing, one.name), values.Plain(one.seen, label, "")))
+    found: list[values.Guard] = [library.State(one.optimizer, one.buffers) for one in trace.optimizers.values()]
+    found += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
+    found += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
+    found += [library.Variable(tensor, node) for tensor, node in nodes]
+    found.append(library.Hooks([node for _, node in nodes if isinstance(node, Leaf)]))
+    return roots + [Root(FixedPlace(guard.value), guard) for guard in found]
+
+
+def _without_own_cells(cells: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """The cells that somebody outside holds, not those of variables that the function made. The last is a probe."""
+    probe = cells.pop()
+    alone = sys.getrefcount(probe[0])
+    return [entry for entry in cells if sys.getrefcount(entry[0]) > alone]
+
+
+def _refuse_written_arrays(name: str, arguments: Arguments, written: list[tuple[int, int]]) -> None:
+    for leaf, _ in written:
+        if not isinstance(arguments.leaves[leaf], Tensor):
+            raise TraceError(
+                f"{name} writes to argument {arguments.name_of(leaf)}, which is a NumPy array; a compiled function "
+                "sees a tensor in its place, and the write would not reach it. Write to a copy, or pass a tensor."
+            )
+
+
+def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any]) -> Any:
+    if not isinstance(leaf, Tensor):
+        if isinstance(leaf, Symbol):
+            return outputs.setdefault(leaf.value, len(outputs))
+        return Fixed(leaf)
+    if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
+        raise RefusedError
+    trace.lift(leaf)
+    number = outputs.setdefault(leaf._data.value, len(outputs))
+    if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
+        tracked[number] = leaf._node
+        return Tracked(number)
+    return number

@@ -1,0 +1,261 @@
+"""Listening to a function while it is traced: to code of the user's that starts and the lines it reaches, and to
+attributes of users' objects that are read or written. In this thread only, and all is taken away afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
+from types import CodeType, FrameType
+from typing import Any, Iterator
+
+from ...autodiff.graph import is_library
+from ...errors import TraceError
+from .frames import function_of
+from .ownership import is_users_class, is_users_code, is_users_function
+from .recorder import Recorder
+from .reading import attributes
+
+_HOOKED = "__getattribute__", "__setattr__", "__delattr__"
+_THREAD_START = threading.Thread.start.__code__
+#: How often a class may be listened to: some versions of Python count changes of a class, and have it slow after many.
+_MOST_TIMES = 60
+_times: dict[type, int] = {}
+_current: Listener | None = None
+
+
+@contextmanager
+def listening(recorder: Recorder) -> Iterator[Listener]:
+    """Let `recorder` note what happens inside."""
+    global _current
+    listener = Listener(recorder)
+    _hear_of_files()
+    outer, _current = _current, listener
+    collects = gc.isenabled()
+    gc.disable()
+    gc.collect(0)  # from here on, what is young was made by the function
+    try:
+        with ExitStack() as stack:
+            stack.callback(listener.close)
+            stack.enter_context(_lines(listener))
+            yield listener
+    finally:
+        _current = outer
+        listener.fresh = {id(thing) for thing in gc.get_objects(0)}
+        if collects:
+            gc.enable()
+
+
+class Listener:
+    """Hands events of its thread to a recorder, but none of those that the recorder itself causes."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.thread = threading.get_ident()
+        self.is_busy = False
+        self.fresh: set[int] = set()  # what the function has made, known when it is done
+        self._hooked: list[tuple[type, dict[str, Any]]] = []
+        self._heard: set[tuple[int, int]] = set()  # lines, by identity of function and number
+        self._functions: dict[int, Any] = {}  # kept alive, so that identities stay theirs
+
+    # -- code --------------------------------------------------------------------------------------
+
+    def on_start(self, frame: FrameType) -> bool:
+        """Whether the function that starts is the user's, so that its lines are to be listened to."""
+        code = frame.f_code
+        if self.is_busy or threading.get_ident() != self.thread:
+            return False
+        if not is_users_code(code):
+            if code is _THREAD_START:
+                self.recorder.site = _site_above(frame)
+                self.recorder.refuse("starts a thread, which a program would do once, when it is traced")
+            return False
+        if not is_users_function(code, frame.f_globals):
+            return False
+        self.is_busy = True
+        try:
+            function = function_of(frame)
+            if function is not None:
+                self._functions[id(function)] = function
+            self.recorder.started(function, code, frame.f_globals)
+            known = frame.f_locals if code.co_argcount else {}
+            for name in code.co_varnames[: code.co_argcount]:  # an object that came in a way that nobody has seen
+                thing = known.get(name)
+                if is_users_class(type(thing)) and not issubclass(type(thing), type):
+                    self.recorder.note(thing, name)
+            self._hook_classes()
+        finally:
+            self.is_busy = False
+        return True
+
+    def on_line(self, frame: FrameType, line: int) -> None:
+        if self.is_busy or threading.get_ident() != self.thread:
+            return
+        self.is_busy = True
+        try:
+            function = function_of(frame)
+            key = (id(frame.f_code) if function is None else id(function), line)
+            if key not in self._heard:
+                self._heard.add(key)
+                self.recorder.reached(function, frame.f_code, frame.f_globals, line)
+                self._hook_classes()
+            else:
+                self.recorder.site = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+        finally:
+            self.is_busy = False
+
+    # -- attributes ----------------------------------------------------------------------------------
+
+    def _hook_classes(self) -> None:
+        """Have the classes whose objects were noted tell of attributes."""
+        for cls in self.recorder.classes[len(self._seen) :]:
+            self._seen.append(cls)
+            for base in reversed(cls.__mro__):
+                if is_users_class(base) and not issubclass(base, type) and all(base is not c for c, _ in self._hooked):
+                    self._hook(base)
+
+    @functools.cached_property
+    def _seen(self) -> list[type]:
+        return []
+
+    def _hook(self, cls: type) -> None:
+        times = _times[cls] = _times.get(cls, 0) + 1
+        if times > _MOST_TIMES:
+            self.recorder.guard_wholly(cls)
+            self._hooked.append((cls, {}))
+            return
+        before = {name: cls.__dict__.get(name) for name in _HOOKED}
+        hooks = {name: self._hook_for(getattr(cls, name), name, before[name]) for name in _HOOKED}
+        for name, hook in hooks.items():
+            type.__setattr__(cls, name, hook)
+        self._hooked.append((cls, before))
+
+    def _hook_for(self, before: Any, name: str, own: Any) -> Any:
+        inner = getattr(before, "_inner", before)  # a base's that listens already
+        is_read = name == "__getattribute__"
+        get_ident, thread = threading.get_ident, self.thread
+
+        def hook(thing: Any, attribute: str, *value: Any) -> Any:
+            if not self.is_busy and get_ident() == thread:
+                self.is_busy = True
+                try:
+                    caller = sys._getframe(1)
+                    if is_read:
+                        self.recorder.read(thing, attribute, caller.f_code, caller.f_lasti)
+                    else:
+                        self.recorder.write(thing, attribute, _site_above(caller))
+                    self._hook_classes()
+                finally:
+                    self.is_busy = False
+            return inner(thing, attribute, *value)
+
+        hook._inner, hook._own = inner, own  # type: ignore[attr-defined]
+        return hook
+
+    def close(self) -> None:
+        """Take the hooks away from classes."""
+        for cls, before in reversed(self._hooked):
+            for name, own in before.items():
+                if own is None:
+                    type.__delattr__(cls, name)
+                else:
+                    type.__setattr__(cls, name, own)
+        self._hooked.clear()
+
+
+def _site_above(frame: FrameType | None) -> str:
+    """The innermost line that is the user's."""
+    while frame is not None and (is_library(frame.f_code) or not is_users_code(frame.f_code)):
+        frame = frame.f_back
+    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+# -- events of the interpreter -----------------------------------------------------------------------
+
+
+@contextmanager
+def _lines(listener: Listener) -> Iterator[None]:
+    with _by_monitoring(listener) if sys.version_info >= (3, 12) else _by_tracing(listener):
+        yield
+
+
+@contextmanager
+def _by_tracing(listener: Listener) -> Iterator[None]:
+    def on_line(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            listener.on_line(frame, frame.f_lineno)
+        return on_line
+
+    def on_call(frame: FrameType, event: str, _: Any) -> Any:
+        code = frame.f_code
+        if not is_users_code(code) and code is not _THREAD_START:
+            return None
+        return on_line if listener.on_start(frame) else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@contextmanager
+def _by_monitoring(listener: Listener) -> Iterator[None]:
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
+    events = monitoring.events
+    heard: list[CodeType] = []
+    tool = next((number for number in (4, 3, 1, 2, 0) if monitoring.get_tool(number) is None), None)
+    if tool is None:
+        raise TraceError("pb.compile needs one of the six numbers of sys.monitoring, and other tools have them all.")
+
+    def on_start(code: CodeType, _: int) -> Any:
+        if not is_users_code(code) and code is not _THREAD_START:
+            return monitoring.DISABLE
+        if listener.on_start(sys._getframe(1)) and monitoring.get_local_events(tool, code) == 0:
+            monitoring.set_local_events(tool, code, events.LINE)
+            heard.append(code)
+        return None
+
+    monitoring.use_tool_id(tool, "pullback")
+    monitoring.register_callback(tool, events.PY_START, on_start)
+    monitoring.register_callback(tool, events.LINE, lambda code, line: listener.on_line(sys._getframe(1), line))
+    monitoring.set_events(tool, events.PY_START)
+    try:
+        yield
+    finally:
+        for code in heard:
+            monitoring.set_local_events(tool, code, 0)
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, events.PY_START, None)
+        monitoring.register_callback(tool, events.LINE, None)
+        monitoring.free_tool_id(tool)
+
+
+@functools.cache
+def _hear_of_files() -> None:
+    """Be told of files that are opened. An audit hook stays for good, and costs next to nothing while nobody listens."""
+
+    def audit(event: str, args: Any) -> None:
+        listener = _current
+        if listener is None or event != "open" or listener.is_busy or threading.get_ident() != listener.thread:
+            return
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name.startswith("<frozen importlib") or frame.f_code.co_name == "updatecache":
+                return
+            if is_users_code(frame.f_code):
+                break
+            frame = frame.f_back
+        listener.recorder.site = _site_above(frame)
+        listener.recorder.refuse(f"opens the file {args[0]}, which a program would do once, when it is traced")
+
+    sys.addaudithook(audit)
+
+
+__all__ = ["Listener", "attributes", "listening"]

@@ -1,0 +1,581 @@
+"""Native code that goes through rows: each looks at one Python object, or finds another one from there.
+
+A row has eight words: an operation, the register it fills, the register it looks at, and what the operation needs.
+Registers hold addresses of objects; register 0 holds 0, so that words at fixed addresses can be looked at too. The first
+row that does not find what it wants ends the walk. Python's lock is held, and nobody's code runs but that of `PYTHON`,
+which may run any: so registers of rows before it are not used by rows after it.
+"""
+
+from __future__ import annotations
+
+ROW_WORDS = 8
+(
+    GIVEN, CONSTANT, SLOT, ITEM, WORD, ENTRY, ABSENT, ATTRIBUTE, NO_ATTRIBUTE, METHOD, EQUAL, ENTRIES, CONTENT, ARRAY,
+    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT,
+) = range(20)  # fmt: skip
+
+#: What is read of an object: its count of references (the lower half of a word) and type; of an array also where its
+#: data is, its number of axes, their lengths, what it is a view of, its dtype and its flags; of a list where its items
+#: are; of a method its function; where the contents of `bytes` begin.
+REFERENCES, TYPE, DATA, AXES, LENGTHS, BASE, DTYPE, FLAGS = 0, 8, 16, 24, 32, 48, 56, 64
+ITEMS, FUNCTION, BYTES = 24, 16, 32
+
+#: Functions of Python's that are called, by their place in the table of addresses.
+FUNCTIONS = (
+    "PyDict_GetItemWithError", "PyObject_GenericGetAttr", "PyErr_Clear", "PyObject_RichCompareBool", "PyDict_Next",
+    "PyContextVar_Get", "PyObject_CallFunctionObjArgs", "Py_DecRef", "PyObject_GenericGetDict",
+)  # fmt: skip
+
+
+def text() -> str:
+    """The code, as LLVM's text."""
+    source = _TEXT
+    for name, value in {
+        "TYPE": TYPE, "DATA": DATA, "AXES": AXES, "LENGTHS": LENGTHS, "DTYPE": DTYPE, "FLAGS": FLAGS, "BYTES": BYTES,
+        "ITEMS": ITEMS, "FUNCTION": FUNCTION,
+    }.items():  # fmt: skip
+        source = source.replace(f"<{name}>", str(value))
+    for number, name in enumerate(FUNCTIONS):
+        source = source.replace(f"<{name}>", str(number))
+    return source
+
+
+_TEXT = """
+%Row = type { i64, i64, i64, i64, i64, i64, i64, i64 }
+; rows, their count, bases, program, run, finite, the type of arrays, None, False, True, counted, functions, registers
+%Record = type { ptr, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, ptr, i64, ptr, i64 }
+
+; A new reference to one of the three answers: 7 all is well, 8 a misfit, 9 a check failed.
+define internal ptr @answer(ptr %record, i32 %which) nounwind {
+  %none.at = getelementptr %Record, ptr %record, i64 0, i32 7
+  %offset = sub i32 %which, 7
+  %at = getelementptr ptr, ptr %none.at, i32 %offset
+  %object = load ptr, ptr %at
+  %counted.at = getelementptr %Record, ptr %record, i64 0, i32 10
+  %counted = load i64, ptr %counted.at
+  %counts = icmp ne i64 %counted, 0
+  br i1 %counts, label %count, label %end
+
+count:
+  %before = load i64, ptr %object
+  %after = add i64 %before, 1
+  store i64 %after, ptr %object
+  br label %end
+
+end:
+  ret ptr %object
+}
+
+define internal ptr @record(ptr %self) nounwind {
+  %at = getelementptr i8, ptr %self, i64 <BYTES>
+  %record = load ptr, ptr %at
+  ret ptr %record
+}
+
+; Whether two objects are one, or equal values of one of Python's own types.
+define internal i1 @equal(ptr %functions, i64 %x, i64 %y) nounwind {
+entry:
+  %same = icmp eq i64 %x, %y
+  br i1 %same, label %yes, label %types
+
+types:
+  %x.at = inttoptr i64 %x to ptr
+  %y.at = inttoptr i64 %y to ptr
+  %x.type.at = getelementptr i8, ptr %x.at, i64 <TYPE>
+  %y.type.at = getelementptr i8, ptr %y.at, i64 <TYPE>
+  %x.type = load i64, ptr %x.type.at
+  %y.type = load i64, ptr %y.type.at
+  %alike = icmp eq i64 %x.type, %y.type
+  br i1 %alike, label %compare, label %no
+
+compare:
+  %compare.at = getelementptr ptr, ptr %functions, i64 <PyObject_RichCompareBool>
+  %compare.function = load ptr, ptr %compare.at
+  %answer = call i32 %compare.function(ptr %x.at, ptr %y.at, i32 2)
+  %one = icmp eq i32 %answer, 1
+  ret i1 %one
+
+yes:
+  ret i1 true
+
+no:
+  ret i1 false
+}
+
+define internal i1 @fits(ptr %record, ptr %objects, i64 %given.count) nounwind {
+entry:
+  %table = load ptr, ptr %record
+  %count.at = getelementptr %Record, ptr %record, i64 0, i32 1
+  %count = load i64, ptr %count.at
+  %bases.at = getelementptr %Record, ptr %record, i64 0, i32 2
+  %bases = load ptr, ptr %bases.at
+  %array.at = getelementptr %Record, ptr %record, i64 0, i32 6
+  %array.type = load i64, ptr %array.at
+  %functions.at = getelementptr %Record, ptr %record, i64 0, i32 11
+  %functions = load ptr, ptr %functions.at
+  %registers.at = getelementptr %Record, ptr %record, i64 0, i32 12
+  %register.count = load i64, ptr %registers.at
+  %registers = alloca i64, i64 %register.count
+  store i64 0, ptr %registers
+  %key.room = alloca i64
+  %value.room = alloca i64
+  %position.room = alloca i64
+  %entry.at = getelementptr ptr, ptr %functions, i64 <PyDict_GetItemWithError>
+  %entry.of = load ptr, ptr %entry.at
+  %attribute.at = getelementptr ptr, ptr %functions, i64 <PyObject_GenericGetAttr>
+  %attribute.of = load ptr, ptr %attribute.at
+  %clear.at = getelementptr ptr, ptr %functions, i64 <PyErr_Clear>
+  %clear = load ptr, ptr %clear.at
+  %next.at = getelementptr ptr, ptr %functions, i64 <PyDict_Next>
+  %next.of = load ptr, ptr %next.at
+  %context.at = getelementptr ptr, ptr %functions, i64 <PyContextVar_Get>
+  %context.of = load ptr, ptr %context.at
+  %python.at = getelementptr ptr, ptr %functions, i64 <PyObject_CallFunctionObjArgs>
+  %python.of = load ptr, ptr %python.at
+  %drop.at = getelementptr ptr, ptr %functions, i64 <Py_DecRef>
+  %drop = load ptr, ptr %drop.at
+  %dict.at = getelementptr ptr, ptr %functions, i64 <PyObject_GenericGetDict>
+  %dict.of = load ptr, ptr %dict.at
+  br label %head
+
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %ok ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %row, label %fine
+
+row:
+  %op.at = getelementptr %Row, ptr %table, i64 %i
+  %op = load i64, ptr %op.at
+  %to.at = getelementptr %Row, ptr %table, i64 %i, i32 1
+  %to = load i64, ptr %to.at
+  %from.at = getelementptr %Row, ptr %table, i64 %i, i32 2
+  %from = load i64, ptr %from.at
+  %a.at = getelementptr %Row, ptr %table, i64 %i, i32 3
+  %a = load i64, ptr %a.at
+  %b.at = getelementptr %Row, ptr %table, i64 %i, i32 4
+  %b = load i64, ptr %b.at
+  %source.at = getelementptr i64, ptr %registers, i64 %from
+  %source = load i64, ptr %source.at
+  %object = inttoptr i64 %source to ptr
+  %target = getelementptr i64, ptr %registers, i64 %to
+  switch i64 %op, label %misfit [
+    i64 0, label %op.given
+    i64 1, label %op.constant
+    i64 2, label %op.slot
+    i64 3, label %op.item
+    i64 4, label %op.word
+    i64 5, label %op.entry
+    i64 6, label %op.absent
+    i64 7, label %op.attribute
+    i64 8, label %op.no.attribute
+    i64 9, label %op.method
+    i64 10, label %op.equal
+    i64 11, label %op.entries
+    i64 12, label %op.content
+    i64 13, label %op.array
+    i64 14, label %op.context
+    i64 15, label %op.python
+    i64 16, label %op.count
+    i64 17, label %op.same
+    i64 18, label %op.dict
+    i64 19, label %op.different
+  ]
+
+; a: the number of an object that the call was given
+op.given:
+  %given.there = icmp slt i64 %a, %given.count
+  br i1 %given.there, label %given.take, label %misfit
+
+given.take:
+  %given.at = getelementptr i64, ptr %objects, i64 %a
+  %given = load i64, ptr %given.at
+  store i64 %given, ptr %target
+  br label %ok
+
+; a: an address
+op.constant:
+  store i64 %a, ptr %target
+  br label %ok
+
+; a: where in the object the address of another one is
+op.slot:
+  %slot.at = getelementptr i8, ptr %object, i64 %a
+  %slot = load i64, ptr %slot.at
+  store i64 %slot, ptr %target
+  %slot.there = icmp ne i64 %slot, 0
+  br i1 %slot.there, label %ok, label %misfit
+
+; a: the number of a list's item
+op.item:
+  %items.at = getelementptr i8, ptr %object, i64 <ITEMS>
+  %items = load ptr, ptr %items.at
+  %item.at = getelementptr i64, ptr %items, i64 %a
+  %item = load i64, ptr %item.at
+  store i64 %item, ptr %target
+  br label %ok
+
+; a: where in the object, b: what the word there is, c: of which bits
+op.word:
+  %c.at = getelementptr %Row, ptr %table, i64 %i, i32 5
+  %c = load i64, ptr %c.at
+  %word.at = getelementptr i8, ptr %object, i64 %a
+  %word = load i64, ptr %word.at, align 4
+  %word.bits = and i64 %word, %c
+  %word.same = icmp eq i64 %word.bits, %b
+  br i1 %word.same, label %ok, label %misfit
+
+; a: the key of a dict's entry
+op.entry:
+  %entry.key = inttoptr i64 %a to ptr
+  %found = call i64 %entry.of(ptr %object, ptr %entry.key)
+  store i64 %found, ptr %target
+  %found.there = icmp ne i64 %found, 0
+  br i1 %found.there, label %ok, label %failed
+
+; a: a key that is not there
+op.absent:
+  %absent.key = inttoptr i64 %a to ptr
+  %absent = call i64 %entry.of(ptr %object, ptr %absent.key)
+  %is.absent = icmp eq i64 %absent, 0
+  br i1 %is.absent, label %ok, label %misfit
+
+; a: the name of an attribute that the object holds itself, so that it stays when this reference is given back
+op.attribute:
+  %name = inttoptr i64 %a to ptr
+  %value = call i64 %attribute.of(ptr %object, ptr %name)
+  store i64 %value, ptr %target
+  %value.there = icmp ne i64 %value, 0
+  br i1 %value.there, label %attribute.give, label %failed
+
+attribute.give:
+  %value.at = inttoptr i64 %value to ptr
+  %value.references = load i32, ptr %value.at
+  call void %drop(ptr %value.at)
+  %value.stays = icmp ne i32 %value.references, 1
+  br i1 %value.stays, label %ok, label %misfit
+
+; a: the name of an attribute that is not there
+op.no.attribute:
+  %no.name = inttoptr i64 %a to ptr
+  %no.value = call i64 %attribute.of(ptr %object, ptr %no.name)
+  %no.there = icmp ne i64 %no.value, 0
+  br i1 %no.there, label %no.give, label %no.fine
+
+no.give:
+  %no.at = inttoptr i64 %no.value to ptr
+  call void %drop(ptr %no.at)
+  br label %misfit
+
+no.fine:
+  call void %clear()
+  br label %ok
+
+; a: the name of a method, b: its function
+op.method:
+  %method.name = inttoptr i64 %a to ptr
+  %method = call i64 %attribute.of(ptr %object, ptr %method.name)
+  %method.there = icmp ne i64 %method, 0
+  br i1 %method.there, label %method.look, label %failed
+
+method.look:
+  %d.method.at = getelementptr %Row, ptr %table, i64 %i, i32 5
+  %method.type.wanted = load i64, ptr %d.method.at
+  %method.at = inttoptr i64 %method to ptr
+  %method.type.at = getelementptr i8, ptr %method.at, i64 <TYPE>
+  %method.type = load i64, ptr %method.type.at
+  %function.at = getelementptr i8, ptr %method.at, i64 <FUNCTION>
+  %function = load i64, ptr %function.at
+  call void %drop(ptr %method.at)
+  %is.method = icmp eq i64 %method.type, %method.type.wanted
+  %is.function = icmp eq i64 %function, %b
+  %is.both = and i1 %is.method, %is.function
+  br i1 %is.both, label %ok, label %misfit
+
+; a: an object of one of Python's own types
+op.equal:
+  %equals = call i1 @equal(ptr %functions, i64 %source, i64 %a)
+  br i1 %equals, label %ok, label %failed
+
+; a: the addresses of a dict's keys in their order, b: how many; the values go to registers from `to` on
+op.entries:
+  %used.at = getelementptr i8, ptr %object, i64 16
+  %used = load i64, ptr %used.at
+  %used.same = icmp eq i64 %used, %b
+  store i64 0, ptr %position.room
+  br i1 %used.same, label %entries.head, label %misfit
+
+entries.head:
+  %n = phi i64 [ 0, %op.entries ], [ %n.next, %entries.take ]
+  %n.more = icmp slt i64 %n, %b
+  br i1 %n.more, label %entries.step, label %ok
+
+entries.step:
+  %stepped = call i32 %next.of(ptr %object, ptr %position.room, ptr %key.room, ptr %value.room)
+  %is.stepped = icmp ne i32 %stepped, 0
+  br i1 %is.stepped, label %entries.look, label %misfit
+
+entries.look:
+  %keys = inttoptr i64 %a to ptr
+  %key.at = getelementptr i64, ptr %keys, i64 %n
+  %key.wanted = load i64, ptr %key.at
+  %key = load i64, ptr %key.room
+  %key.same = call i1 @equal(ptr %functions, i64 %key, i64 %key.wanted)
+  br i1 %key.same, label %entries.take, label %failed
+
+entries.take:
+  %taken = load i64, ptr %value.room
+  %taken.at = getelementptr i64, ptr %target, i64 %n
+  store i64 %taken, ptr %taken.at
+  %n.next = add i64 %n, 1
+  br label %entries.head
+
+; a: the address of bytes that an array has, b: how many words, c: how many bytes after them
+op.content:
+  %content.c.at = getelementptr %Row, ptr %table, i64 %i, i32 5
+  %rest = load i64, ptr %content.c.at
+  %content.at = getelementptr i8, ptr %object, i64 <DATA>
+  %content = load ptr, ptr %content.at
+  %content.wanted = inttoptr i64 %a to ptr
+  br label %content.head
+
+content.head:
+  %w = phi i64 [ 0, %op.content ], [ %w.next, %content.word ]
+  %w.more = icmp slt i64 %w, %b
+  br i1 %w.more, label %content.word, label %rest.start
+
+content.word:
+  %w.at = getelementptr i64, ptr %content, i64 %w
+  %w.value = load i64, ptr %w.at, align 1
+  %w.wanted.at = getelementptr i64, ptr %content.wanted, i64 %w
+  %w.wanted = load i64, ptr %w.wanted.at, align 1
+  %w.next = add i64 %w, 1
+  %w.same = icmp eq i64 %w.value, %w.wanted
+  br i1 %w.same, label %content.head, label %misfit
+
+rest.start:
+  %done.bytes = mul i64 %b, 8
+  %end.bytes = add i64 %done.bytes, %rest
+  br label %rest.head
+
+rest.head:
+  %r = phi i64 [ %done.bytes, %rest.start ], [ %r.next, %rest.byte ]
+  %r.more = icmp slt i64 %r, %end.bytes
+  br i1 %r.more, label %rest.byte, label %ok
+
+rest.byte:
+  %r.at = getelementptr i8, ptr %content, i64 %r
+  %r.value = load i8, ptr %r.at
+  %r.wanted.at = getelementptr i8, ptr %content.wanted, i64 %r
+  %r.wanted = load i8, ptr %r.wanted.at
+  %r.next = add i64 %r, 1
+  %r.same = icmp eq i8 %r.value, %r.wanted
+  br i1 %r.same, label %rest.head, label %misfit
+
+; to: the number of the base that gets the address of the data, or -1; a: the dtype, b: how many axes, c: the address of
+; their lengths, d: flags, e: how many references, or 0 for any number
+op.array:
+  %ac.at = getelementptr %Row, ptr %table, i64 %i, i32 5
+  %ac = load ptr, ptr %ac.at
+  %ad.at = getelementptr %Row, ptr %table, i64 %i, i32 6
+  %ad = load i64, ptr %ad.at
+  %ae.at = getelementptr %Row, ptr %table, i64 %i, i32 7
+  %ae = load i64, ptr %ae.at
+  %array.type.at = getelementptr i8, ptr %object, i64 <TYPE>
+  %its.type = load i64, ptr %array.type.at
+  %is.array = icmp eq i64 %its.type, %array.type
+  br i1 %is.array, label %read, label %misfit
+
+read:
+  %references = load i32, ptr %object
+  %wanted.short = trunc i64 %ae to i32
+  %any = icmp eq i64 %ae, 0
+  %counted = icmp eq i32 %references, %wanted.short
+  %alone = or i1 %any, %counted
+  %dtype.at = getelementptr i8, ptr %object, i64 <DTYPE>
+  %dtype = load i64, ptr %dtype.at
+  %is.dtype = icmp eq i64 %dtype, %a
+  %axes.at = getelementptr i8, ptr %object, i64 <AXES>
+  %axes = load i32, ptr %axes.at
+  %axes.short = trunc i64 %b to i32
+  %is.axes = icmp eq i32 %axes, %axes.short
+  %flags.at = getelementptr i8, ptr %object, i64 <FLAGS>
+  %flags = load i32, ptr %flags.at
+  %flags.short = trunc i64 %ad to i32
+  %flags.there = and i32 %flags, %flags.short
+  %is.flags = icmp eq i32 %flags.there, %flags.short
+  %both = and i1 %alone, %is.dtype
+  %three = and i1 %both, %is.axes
+  %four = and i1 %three, %is.flags
+  br i1 %four, label %lengths, label %misfit
+
+lengths:
+  %dims.at = getelementptr i8, ptr %object, i64 <LENGTHS>
+  %dims = load ptr, ptr %dims.at
+  br label %length.head
+
+length.head:
+  %j = phi i64 [ 0, %lengths ], [ %j.next, %length.body ]
+  %left = icmp slt i64 %j, %b
+  br i1 %left, label %length.body, label %take
+
+length.body:
+  %dim.at = getelementptr i64, ptr %dims, i64 %j
+  %dim = load i64, ptr %dim.at
+  %dim.wanted.at = getelementptr i64, ptr %ac, i64 %j
+  %dim.wanted = load i64, ptr %dim.wanted.at
+  %j.next = add i64 %j, 1
+  %is.dim = icmp eq i64 %dim, %dim.wanted
+  br i1 %is.dim, label %length.head, label %misfit
+
+take:
+  %taken.any = icmp sge i64 %to, 0
+  br i1 %taken.any, label %take.address, label %ok
+
+take.address:
+  %data.at = getelementptr i8, ptr %object, i64 <DATA>
+  %data = load i64, ptr %data.at
+  %out = getelementptr i64, ptr %bases, i64 %to
+  store i64 %data, ptr %out
+  br label %ok
+
+; a: a context variable, b: what it holds, c: what to take for one that is not set
+op.context:
+  %context.c.at = getelementptr %Row, ptr %table, i64 %i, i32 5
+  %context.default = load ptr, ptr %context.c.at
+  %variable = inttoptr i64 %a to ptr
+  %got = call i32 %context.of(ptr %variable, ptr %context.default, ptr %value.room)
+  %got.fine = icmp eq i32 %got, 0
+  br i1 %got.fine, label %context.look, label %failed
+
+context.look:
+  %held = load i64, ptr %value.room
+  %held.there = icmp ne i64 %held, 0
+  br i1 %held.there, label %context.drop, label %context.same
+
+context.drop:
+  %held.at = inttoptr i64 %held to ptr
+  call void %drop(ptr %held.at)
+  br label %context.same
+
+context.same:
+  %held.same = icmp eq i64 %held, %b
+  br i1 %held.same, label %ok, label %misfit
+
+; a: a function that is called with the first two of the objects given, and says True
+op.python:
+  %callable = inttoptr i64 %a to ptr
+  %first = load ptr, ptr %objects
+  %second.at = getelementptr ptr, ptr %objects, i64 1
+  %second = load ptr, ptr %second.at
+  %said = call ptr (ptr, ...) %python.of(ptr %callable, ptr %first, ptr %second, ptr null)
+  %said.any = icmp ne ptr %said, null
+  br i1 %said.any, label %python.look, label %failed
+
+python.look:
+  %true.at = getelementptr %Record, ptr %record, i64 0, i32 9
+  %true = load ptr, ptr %true.at
+  call void %drop(ptr %said)
+  %said.true = icmp eq ptr %said, %true
+  br i1 %said.true, label %ok, label %misfit
+
+; a: the address of two words: how many calls there were, and at how many somebody wants to look
+op.count:
+  %calls.at = inttoptr i64 %a to ptr
+  %calls.before = load i64, ptr %calls.at
+  %calls = add i64 %calls.before, 1
+  store i64 %calls, ptr %calls.at
+  %limit.at = getelementptr i64, ptr %calls.at, i64 1
+  %limit = load i64, ptr %limit.at
+  %calls.fine = icmp slt i64 %calls, %limit
+  br i1 %calls.fine, label %ok, label %misfit
+
+; a: another register, which holds the same object, or for b an equal one
+op.same:
+  %other.at = getelementptr i64, ptr %registers, i64 %a
+  %other = load i64, ptr %other.at
+  %strict = icmp eq i64 %b, 0
+  br i1 %strict, label %same.strict, label %same.equal
+
+same.strict:
+  %other.same = icmp eq i64 %source, %other
+  br i1 %other.same, label %ok, label %misfit
+
+same.equal:
+  %others = call i1 @equal(ptr %functions, i64 %source, i64 %other)
+  br i1 %others, label %ok, label %failed
+
+; a: another register, which holds another object
+op.different:
+  %unlike.at = getelementptr i64, ptr %registers, i64 %a
+  %unlike = load i64, ptr %unlike.at
+  %differs = icmp ne i64 %source, %unlike
+  br i1 %differs, label %ok, label %misfit
+
+; the dict of an object's attributes
+op.dict:
+  %dict = call i64 %dict.of(ptr %object, ptr null)
+  store i64 %dict, ptr %target
+  %dict.there = icmp ne i64 %dict, 0
+  br i1 %dict.there, label %dict.give, label %failed
+
+dict.give:
+  %dict.object = inttoptr i64 %dict to ptr
+  %dict.references = load i32, ptr %dict.object
+  call void %drop(ptr %dict.object)
+  %dict.stays = icmp ne i32 %dict.references, 1
+  br i1 %dict.stays, label %ok, label %misfit
+
+ok:
+  %next = add i64 %i, 1
+  br label %head
+
+failed:
+  call void %clear()
+  br label %misfit
+
+misfit:
+  ret i1 false
+
+fine:
+  ret i1 true
+}
+
+define ptr @pullback_check(ptr %self, ptr %objects, i64 %count) nounwind {
+  %record = call ptr @record(ptr %self)
+  %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
+  %which = select i1 %fits, i32 7, i32 8
+  %result = call ptr @answer(ptr %record, i32 %which)
+  ret ptr %result
+}
+
+define ptr @pullback_call(ptr %self, ptr %objects, i64 %count) nounwind {
+entry:
+  %record = call ptr @record(ptr %self)
+  %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
+  br i1 %fits, label %run, label %end
+
+run:
+  %bases.at = getelementptr %Record, ptr %record, i64 0, i32 2
+  %bases = load ptr, ptr %bases.at
+  %program.at = getelementptr %Record, ptr %record, i64 0, i32 3
+  %program = load ptr, ptr %program.at
+  %run.at = getelementptr %Record, ptr %record, i64 0, i32 4
+  %function = load ptr, ptr %run.at
+  %done = call i64 %function(ptr %program, ptr %bases)
+  %finite.at = getelementptr %Record, ptr %record, i64 0, i32 5
+  %finite = load ptr, ptr %finite.at
+  %looks = icmp ne ptr %finite, null
+  br i1 %looks, label %look, label %end
+
+look:
+  %flag = load i8, ptr %finite
+  %bad = icmp eq i8 %flag, 0
+  %checked = select i1 %bad, i32 9, i32 7
+  br label %end
+
+end:
+  %which = phi i32 [ 8, %entry ], [ 7, %run ], [ %checked, %look ]
+  %result = call ptr @answer(ptr %record, i32 %which)
+  ret ptr %result
+}
+"""

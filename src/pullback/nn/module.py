@@ -9,7 +9,7 @@ from typing import Any, Iterator, Mapping, Self
 from .. import tree
 from ..errors import ConfigurationError, GradientError
 from ..functions.creation import asarray
-from ..modes import tracing
+from ..modes import note_use
 from ..tensor.core import Tensor
 from . import placement, state
 from .rebuilding import from_tree, to_tree
@@ -77,10 +77,12 @@ class Module:
         return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        trace = tracing()
-        if trace is not None:
-            trace.note_module(self)
+        note_use(self)
         return self.forward(*args, **kwargs)
+
+    def traced_by(self, trace: Any) -> None:
+        """What a trace notes of a module that a function calls: the program is right only while its mode stays."""
+        trace.note_module(self)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; calling the module calls this."""

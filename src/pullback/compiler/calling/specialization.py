@@ -293,20 +293,21 @@ def specialize(name: str, function: Callable[..., Any], arguments: Arguments) ->
         ]
         _refuse_written_arrays(name, arguments, written)
         created: list[tuple[Any, Any, Any]] = []
-        trace.note_cell(GradCell())  # nobody else holds this one: the others are compared with it
-        for cell, before in trace.cells.values():
-            after = cell.value
+        trace.cell(GradCell())  # nobody else holds this one: the others are compared with it
+        for held in trace.cells.values():
+            cell, before, after = held.cell, held.before, held.value
             if after is before:
                 created.append((cell, before, _SAME))
             elif after is None:
                 created.append((cell, before, None))
             else:
-                number = outputs.setdefault(after._data.value, len(outputs))
+                number = outputs.setdefault(trace.resolve(after)._data.value, len(outputs))
                 created.append((cell, before, number))
         program = trace.finish([value for value, _ in given], list(outputs))
         pulled = Pulled.traced(name, trace, program, tracked, given, arguments) if tracked else None
     finally:
-        trace.restore()
+        trace.close()
+    trace.settle()
     made = Specialization(name, program, trace)
     made.watched = names
     modules = [module for module, _ in made.modules]
@@ -326,7 +327,8 @@ def specialize(name: str, function: Callable[..., Any], arguments: Arguments) ->
     references = [(weakref.ref(held.tensor), held.value, held.node) for held in trace.held.values()]
     made.nodes = list(trace.nodes.values())
     trace.held.clear()
-    del result, leaves, given, given_args, given_kwargs, cell, before, after
+    trace.cells.clear()
+    del result, leaves, given, given_args, given_kwargs, cell, before, after, held
     tracked.clear()
     find_inputs(made, trace, arguments, references)
     references.clear()
@@ -359,7 +361,7 @@ def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[in
         return Fixed(leaf)
     if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
         raise RefusedError
-    trace.lift(leaf)
+    leaf = trace.resolve(leaf)
     number = outputs.setdefault(leaf._data.value, len(outputs))
     if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
         tracked[number] = leaf._node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from functools import cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from ...errors import DtypeError, TraceError
 from ..program import Instruction, Value
 from .shapes import form_of
 from .sites import user_site
-from .symbol import LentError, Symbol, kept
+from .symbol import Symbol, kept
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))
 
@@ -30,8 +29,6 @@ class Recorder:
         self.instructions: list[Instruction] = []
         self.closed = False
         self.refusal: TraceError | None = None
-        self.done = threading.Event()  # every tensor has its array again
-        self.thread = threading.get_ident()  # who traces: other threads may meet symbols, and must not write here
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
         self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity: the arrays met, kept alive
 
@@ -39,8 +36,6 @@ class Recorder:
         """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
         if named:
             args = positional(op, args, named)
-        if self.thread != threading.get_ident() and _any_lent(args):
-            raise LentError(self, user_site())
         if self.closed:
             raise kept()
         if op in _INDEXED:
@@ -62,7 +57,7 @@ class Recorder:
 
     def refused(self, error: TraceError) -> TraceError:
         """Note that the function asks for what cannot be traced: it may catch the error, and go on as it never does."""
-        if self.refusal is None and self.thread == threading.get_ident():
+        if self.refusal is None:
             self.refusal = error
         return error
 
@@ -111,12 +106,6 @@ class Recorder:
 def native(array: Any) -> Any:
     """An array with the bytes of its elements in this machine's order, as compiled code reads them."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _any_lent(args: Any) -> bool:
-    return any(
-        arg.lent is not None if type(arg) is Symbol else type(arg) in (tuple, list) and _any_lent(arg) for arg in args
-    )  # fmt: skip
 
 
 def indexed(op: str, args: tuple[Any, ...]) -> list[tuple[Value, int]]:

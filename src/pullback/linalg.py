@@ -19,7 +19,7 @@ from .functions.axes import negative_axes as _negative_axes
 from .functions.creation import asarray as _asarray
 from .functions.linear import diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .functions.manipulation import broadcast_shapes as _broadcast_shapes
-from .tensor.core import Tensor
+from .tensor.core import Tensor, resolved as _resolved
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
@@ -128,7 +128,7 @@ def _tolerance(x: Tensor, rtol: Any) -> Any:
     if rtol is None:
         single = x.dtype.name in ("float32", "complex64")
         return max(x.shape[-2:]) * (2.0**-23 if single else 2.0**-52)
-    return rtol._data if isinstance(rtol, Tensor) else rtol
+    return _resolved(rtol)._data if isinstance(rtol, Tensor) else rtol
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:

@@ -46,6 +46,13 @@ def tracing() -> Any:
     return None if mode is None else mode.tracing
 
 
+def note_use(thing: Any) -> None:
+    """Tell the trace that is running, if any, that an optimizer or a scaler is used: see its `traced_by`."""
+    mode = _mode.get()
+    if mode is not None and mode.tracing is not None:
+        thing.traced_by(mode.tracing)
+
+
 def enter(**fields: Any) -> Any:
     """Change some fields of the current mode; give what is returned to `leave`."""
     mode = _mode.get() or DEFAULT

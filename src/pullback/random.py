@@ -26,6 +26,7 @@ from .backends.numpy.random import (
     unit_of_two_words,
 )  # fmt: skip
 from .errors import DtypeError, ShapeError
+from .tensor.conversion import values_of
 from .tensor.core import Tensor, make
 
 __all__ = [
@@ -234,7 +235,7 @@ class Generator:
         """
         if isinstance(p, Tensor):
             device = p.device if device is None else device
-            p = p._backend.to_numpy(p.detach()._data)
+            p = values_of(p)
         chances = np.asarray(p, np.float64)
         if not np.all((chances >= 0) & (chances <= 1)):
             raise ValueError("bernoulli: every p must lie between 0 and 1.")

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from .. import backends, modes
-from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError
+from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError, TraceError
 from ..tensor.core import Tensor, make
 from .graph import Node, next_sequence_number, record_site
 from .operation import Operation, Recipe
@@ -21,7 +21,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     mode = modes.current()
     if mode is not None:
         if mode.tracing is not None:
-            mode.tracing.lift_all(inputs)
+            inputs = mode.tracing.resolve_all(inputs)
         if mode.autocast is not None:
             inputs = mode.autocast.cast(operation, inputs)
     raws, nodes = [], []
@@ -50,10 +50,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     backend: Any = backends.of(array)
     for raw in raws:
         if type(raw) is not type(array) and type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
-            for lent in raws:
-                if getattr(lent, "is_foreign", False):  # as below
-                    return apply(operation, lent.elsewhere().settled(inputs), static)
-            raise DeviceError(_mixed_devices(operation, raws))
+            raise _mixture(operation, raws)
     if scalars:
         raws = [backend.scalar_for(raw, array) if type(raw) in PYTHON_SCALARS else raw for raw in raws]
     kernel = operation.kernel_for(backend)
@@ -64,9 +61,6 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     try:
         result = kernel(raws, *static) if operation.variadic else kernel(*raws, *static)
     except Exception as error:
-        settled = getattr(error, "settled", None)
-        if settled is not None:  # another thread is tracing with one of these tensors: when it is done, once more
-            return apply(operation, settled(inputs), static)
         raise explained(operation, raws, static, error) from error
     if operation.is_simple:
         outputs: tuple[Any, ...] = (backend.from_scalar(result),)
@@ -245,7 +239,7 @@ def explained(operation: Operation, raws: Any, static: Any, error: Exception) ->
     if isinstance(error, (PullbackError, MemoryError)):
         return error
     if len({b.device_of(raw) for raw in raws if (b := backends.of(raw)) is not None}) > 1:
-        return DeviceError(_mixed_devices(operation, raws))
+        return _mixture(operation, raws)
     given = ", ".join(describe(raw) for raw in raws)
     options = ", ".join(f"{n}={v!r:.80}" for n, v in zip(operation.static, static))
     text = f"{operation.name}({given}{'; ' + options if options else ''}): {error}"
@@ -258,6 +252,13 @@ def explained(operation: Operation, raws: Any, static: Any, error: Exception) ->
     return error
 
 
-def _mixed_devices(operation: Operation, raws: Any) -> str:
-    names = dict.fromkeys(b.device_of(raw) for raw in raws if (b := backends.of(raw)) is not None)
-    return f"{operation.name}: inputs are on different devices ({', '.join(names)}). Move one with `.to_device(...)`."
+def _mixture(operation: Operation, raws: Any) -> PullbackError:
+    """What to say of arrays that do not belong together."""
+    arrays = [(b, raw) for raw in raws if (b := backends.of(raw)) is not None]
+    if not all([backend.is_concrete(raw) for backend, raw in arrays]):
+        return TraceError(
+            f"{operation.name}: one of the inputs was made while pb.compile traced a function, and has no values. Use "
+            "it in that function, in the thread that calls it, and return it from there instead of keeping it."
+        )
+    names = ", ".join(dict.fromkeys(backend.device_of(raw) for backend, raw in arrays))
+    return DeviceError(f"{operation.name}: inputs are on different devices ({names}). Move one with `.to_device(...)`.")

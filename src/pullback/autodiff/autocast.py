@@ -99,7 +99,8 @@ class Policy:
         backend = x._backend
         leaf = x._node
         mode = modes.current() or modes.DEFAULT
-        seen = mode.checkpointing is not None or mode.tapes  # who wants to know of operations gets to know of this one
+        # who wants to know of operations gets to know of this one, and a program makes equal halves once
+        seen = mode.checkpointing is not None or mode.tapes or mode.tracing is not None
         if type(leaf) is not Leaf or type(x) is not Tensor or dtype is not self.dtype or seen:
             return TENSORS.astype(x, backend.raw_dtype(dtype))
         entry = self.halves.get(leaf)

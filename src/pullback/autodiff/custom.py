@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from .. import modes
 from ..errors import DtypeError, GradientError, ShapeError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 from .apply import apply, new_node
 from .graph import Leaf
 from .operation import Operation, Recipe, Rule, Table
@@ -59,7 +59,7 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
         else:
             with modes.changed(recording=False):
                 gradients = backward(_wrap(g), *map(_wrap, saved[:count]))
-            gradients = tuple([grad._data if isinstance(grad, Tensor) else grad for grad in gradients])
+            gradients = tuple([resolved(grad)._data if isinstance(grad, Tensor) else grad for grad in gradients])
         if any([gradient is None for gradient in gradients]):  # no gradient at all
             gradients = tuple([_zeros(saved[place], g) if x is None else x for place, x in zip(shapes, gradients)])
         for name, place, gradient in zip(tracked, shapes, gradients):
@@ -224,7 +224,7 @@ def _object_backward(g: Any, op: BackwardOp, needs: tuple[bool, ...]) -> tuple[A
     if isinstance(g, Tensor):
         return _checked(op, op.backward(g), needs)
     with modes.changed(recording=False):
-        return tuple([x._data for x in _checked(op, op.backward(make(g, None)), needs)])
+        return tuple([resolved(x)._data for x in _checked(op, op.backward(make(g, None)), needs)])
 
 
 def _checked(op: BackwardOp, gradients: Any, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
@@ -261,6 +261,7 @@ def _as_tuple(op: BackwardOp, gradients: Any) -> tuple[Any, ...]:
 
 def attach(tensor: Tensor, op: BackwardOp) -> None:
     """Make `tensor` the result of `op`."""
+    tensor = resolved(tensor)
     if isinstance(tensor._node, Leaf):
         raise GradientError("set_backward_op: a variable is not the result of an operation; use `.detach()` of it.")
     for x in op.inputs:
@@ -271,7 +272,7 @@ def attach(tensor: Tensor, op: BackwardOp) -> None:
     if any(isinstance(x, Dual) for x in (tensor, *op.inputs)):
         _attach_to_dual(tensor, op)
         return
-    nodes = tuple(x._node for x in op.inputs)
+    nodes = tuple(resolved(x)._node for x in op.inputs)
     mask = tuple(node is not None for node in nodes)
     recipe = Recipe.of_function(_OBJECT, mask, ("op", "needs"), _object_backward)
     tensor._node = new_node(recipe, tuple(node for node in nodes if node is not None), (op, mask))
@@ -322,7 +323,7 @@ class RecordedOp(BackwardOp):
 
 def operation_behind(tensor: Tensor) -> BackwardOp | None:
     """The operation that `tensor` is the result of."""
-    node = tensor._node
+    node = resolved(tensor)._node
     if node is None or isinstance(node, Leaf):
         return None
     if node.recipe.operation is _OBJECT and node.saved is not None:

@@ -10,7 +10,7 @@ from .. import backends
 from ..backends.protocol import Backend
 from ..dtypes import DType
 from ..errors import DeviceError, DtypeError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, resolved
 from .engine import alias, walk
 from .gradients import Gradients, _conj, backward, starting_point
 from .graph import Node
@@ -82,7 +82,7 @@ class Autodiff(Backend):
     def backward(self, tensor: Tensor, retain_graph: bool = False) -> Gradients:
         """The gradients of the sum of `tensor` with respect to the variables of this level; any shape will do."""
         self._check(tensor)
-        ones = make(tensor._backend.xp.ones_like(tensor._data), None)
+        ones = TENSORS.ones_like(tensor.detach())
         if not self._is_nested:
             return backward(tensor, ones, retain_graph=retain_graph)
         node, seed = starting_point(tensor, ones, create_graph=True)
@@ -102,7 +102,7 @@ class Autodiff(Backend):
     def grad_remove(self, tensor: Tensor, grads: Gradients) -> Any:
         """Take the gradient of `tensor` out of `grads`, as an array of the inner level; None if there is none."""
         found = grads.pop(tensor)
-        return found if found is None or self._is_nested else found._data
+        return found if found is None or self._is_nested else resolved(found)._data
 
     def grad_replace(self, tensor: Tensor, grads: Gradients, gradient: Any) -> None:
         """Put `gradient`, an array of the inner level, in place of the gradient of `tensor`, or register it."""
@@ -122,7 +122,7 @@ class Autodiff(Backend):
         self._check(tensor)
         if not self._is_nested:
             return tensor.data
-        if tensor._node is None:
+        if not tensor.requires_grad:
             return tensor
         below = alias(tensor)
         self._cuts.add(below._node)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import numpy as np
 from .. import backends, modes
 from ..backends import portable
 from ..errors import GraphConsumedError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 from . import guard
 from .apply import Outputs, new_node, select
 from .graph import Node, saved_values
@@ -29,19 +29,20 @@ def walk(
     create_graph: bool = False,
     guarded: bool = False,
     stop: bool = False,
+    hooks_since: int = -1,
 ) -> dict[Node, Any]:
     """The cotangents of the leaves (or of the nodes in `wrt`), given those of some results.
 
     Cotangents are raw arrays; with `create_graph` they are tensors, and what is computed is recorded.
     Values kept for the rules are released as the walk passes them unless `retain_graph`. A guarded walk
     releases them a window later, so that it can tell where a NaN or an infinity in its result came from.
-    With `stop` nothing passes through the nodes in `wrt`.
+    With `stop` nothing passes through the nodes in `wrt`. Hooks on variables older than `hooks_since` are not called.
     """
     mode = modes.current()
     if mode is not None and (mode.autocast is not None or (create_graph and not mode.recording)):
         # Cotangents have the precision of what they are cotangents of: rules are not cast again.
         with modes.changed(recording=mode.recording or create_graph, autocast=None):
-            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop)
+            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since)
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
@@ -49,9 +50,12 @@ def walk(
     useful = None if wrt is None else _leading_to(order, wrt)
     if useful is not None:
         order = [node for node in order if node in useful]
-    visitor = _Visitor(order, create_graph)
+    visitor = _Visitor(order, create_graph, hooks_since)
     plain = plain_or_masked = visitor.is_plain
     release = not (retain_graph or create_graph)
+    trace = mode.tracing if mode is not None and release else None
+    if trace is not None:
+        release = False  # not before the end: symbols take no memory
     window = None  # of a guarded walk, once there is more than one
     beginning = dict(cotangents)
     held, most = 0, guard.WINDOW_BYTES  # bytes kept alive in the window
@@ -137,6 +141,10 @@ def walk(
             else:
                 window = window or guard.Window(order, beginning, visitor.visit, release, useful)
                 window.end(cotangents)
+    if trace is not None:
+        for node in order:
+            if node.seq > trace.began and (useful is None or not useful.isdisjoint(node.inputs)):
+                node.saved = None  # a graph from outside stays as it is
     return cotangents
 
 
@@ -176,9 +184,11 @@ def _leading_to(order: list[Node], wrt: frozenset[Node]) -> set[Node]:
 class _Visitor:
     """What a node's visit takes beyond calling its rule: hooks, masks, and rules on tensors."""
 
-    def __init__(self, order: list[Node], create_graph: bool) -> None:
+    def __init__(self, order: list[Node], create_graph: bool, hooks_since: int = -1) -> None:
         self.create_graph = create_graph
         self.hooks = hooks_of(order) if hooks else {}
+        if hooks_since >= 0:
+            self.hooks = {node: found for node, found in self.hooks.items() if node.recipe or node.seq >= hooks_since}
         self.is_plain = not (create_graph or self.hooks)
         self.masked: set[Node] = set()  # nodes whose cotangent has passed a masking operation
 
@@ -193,7 +203,7 @@ class _Visitor:
             if self.create_graph:
                 g = _conjugate(result if isinstance(result, Tensor) else fitting)
             else:
-                g = _conjugate(fitting)._data
+                g = resolved(_conjugate(fitting))._data
         return g
 
     def visit(self, node: Node, g: Any) -> Any:
@@ -317,6 +327,7 @@ IDENTITY = Recipe.of_function(
 
 def alias(tensor: Tensor) -> Tensor:
     """The same value as a variable of its own, which passes its gradient on to `tensor`."""
+    tensor = resolved(tensor)
     return make(tensor._data, new_node(IDENTITY, () if tensor._node is None else (tensor._node,), ()))
 
 

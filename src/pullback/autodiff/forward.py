@@ -11,7 +11,7 @@ import itertools
 from typing import Any, TypeGuard
 
 from ..errors import DtypeError, ShapeError
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, resolved
 from .engine import alias, walk
 from .operation import Operation
 from .tables import TENSORS, tensor_table
@@ -56,6 +56,7 @@ class Dual(Tensor):
 
 def dual(primal: Tensor, tangent: Tensor, level: int) -> Dual:
     result = Dual()
+    primal = resolved(primal)
     result._data = primal._data
     result._node = primal._node
     result._cell = (primal, tangent, level)  # type: ignore[assignment]
@@ -219,6 +220,7 @@ def pull(outputs: list[Tensor], cotangents: list[Tensor], variables: list[Tensor
     """
     level = max((x.level for x in (*outputs, *cotangents) if isinstance(x, Dual)), default=0)
     if level == 0:
+        outputs, variables = [resolved(x) for x in outputs], [resolved(x) for x in variables]
         seeds = [(out._node, c) for out, c in zip(outputs, cotangents) if out._node is not None]
         found = walk(seeds, frozenset(v._node for v in variables if v._node is not None), create_graph=True)
         return [None if v._node is None else found.get(v._node) for v in variables]

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Iterator
 
 from .. import backends, modes
 from ..errors import DtypeError, GradientError, ShapeError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 from . import guard
 from .engine import walk
 from .graph import Node
@@ -34,9 +34,10 @@ class Gradients:
 
     @staticmethod
     def _key(tensor: Tensor) -> Node:
-        if tensor._node is None:
+        node = resolved(tensor)._node
+        if node is None:
             raise KeyError("this tensor does not require a gradient, so it has none.")
-        return tensor._node
+        return node
 
     def __getitem__(self, tensor: Tensor) -> Tensor:
         try:
@@ -46,11 +47,13 @@ class Gradients:
             raise KeyError(f"no gradient: {detail} Use `.get(tensor)` to get None instead.") from None
 
     def get(self, tensor: Tensor, default: Any = None) -> Any:
-        return default if tensor._node is None else self._by_node.get(tensor._node, default)
+        node = resolved(tensor)._node
+        return default if node is None else self._by_node.get(node, default)
 
     def pop(self, tensor: Tensor, default: Any = None) -> Any:
         """Remove and return the gradient of `tensor`; its memory is the caller's then."""
-        return default if tensor._node is None else self._by_node.pop(tensor._node, default)
+        node = resolved(tensor)._node
+        return default if node is None else self._by_node.pop(node, default)
 
     def __setitem__(self, tensor: Tensor, gradient: Any) -> None:
         self._by_node[self._key(tensor)] = tensor._fitting_gradient("Gradients", gradient)
@@ -59,7 +62,8 @@ class Gradients:
         del self._by_node[self._key(tensor)]
 
     def __contains__(self, tensor: Tensor) -> bool:
-        return tensor._node is not None and tensor._node in self._by_node
+        node = resolved(tensor)._node
+        return node is not None and node in self._by_node
 
     def __len__(self) -> int:
         return len(self._by_node)
@@ -167,6 +171,7 @@ def backward(
     `gradient` is the cotangent to start from; a scalar needs none. No tensor's `.grad` is touched.
     With `create_graph` the gradients can be differentiated in turn.
     """
+    loss = resolved(loss)
     node, seed = starting_point(loss, gradient, create_graph)
     guarded = guard.check_root(loss, node)
     targets = None
@@ -234,7 +239,7 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
     if seed.dtype != loss.dtype:
         raise DtypeError(f"backward: gradient is {seed.dtype.name}, tensor is {loss.dtype.name}.")
     seed = _conj(seed)
-    return loss._node, seed if create_graph else seed._data
+    return loss._node, seed if create_graph else resolved(seed)._data
 
 
 def _conj(tensor: Tensor) -> Tensor:
@@ -264,11 +269,12 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
 
 def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
     """Add the gradients of `loss` into the cells of its variables: all of them, or on an error none."""
+    loss = resolved(loss)
     node, seed = starting_point(loss, gradient, False)
     guarded = guard.check_root(loss, node)
     cotangents = walk([(node, seed)], None, retain_graph, False, guarded)
     del seed
-    trace = _check_when_run(loss, cotangents)
+    _check_when_run(loss, cotangents)
     grads: dict[Any, Tensor] = {}
     leaf: Any
     for leaf in list(cotangents):
@@ -276,20 +282,16 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
     with _adding:
         for leaf, grad in grads.items():
             cell = leaf.cell
-            if trace is not None:
-                trace.note_cell(cell)
             if cell.value is None:
                 cell.value = grad
             else:
                 cell.value += grad
 
 
-def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> Any:
+def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> None:
     """While a function is traced gradients have no values: have them looked at when its program has run."""
-    trace = modes.tracing()
-    if trace is not None and guard.is_on(loss._node):
-        trace.check([getattr(g, "_data", g) for g in cotangents.values()])
-    return trace
+    if modes.tracing() is not None and guard.is_on(loss._node):
+        guard.check_when_run([getattr(resolved(g), "_data", g) for g in cotangents.values()])
 
 
 _adding = allocate_lock()  # threads may share variables; only the last step of a walk writes to them

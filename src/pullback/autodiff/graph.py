@@ -8,6 +8,8 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
+from .. import modes
+
 next_sequence_number = itertools.count().__next__
 
 
@@ -31,6 +33,8 @@ class Node:
 class GradCell:
     """The place where a variable's gradient is added up; `value` is a tensor or None.
 
+    While a function is traced, what it puts there stays in the trace (see `compiler.tracing.trace`).
+
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> cell = w.grad_cell
@@ -39,16 +43,30 @@ class GradCell:
     tensor([2., 4.])
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("_value",)
 
     def __init__(self) -> None:
-        self.value: Any = None
+        self._value: Any = None
+
+    @property
+    def value(self) -> Any:
+        """The gradient so far, or None."""
+        trace = modes.tracing()
+        return self._value if trace is None else trace.cell(self).value
+
+    @value.setter
+    def value(self, gradient: Any) -> None:
+        trace = modes.tracing()
+        if trace is None:
+            self._value = gradient
+        else:
+            trace.cell(self).value = gradient
 
 
 class Leaf(Node):
     """A variable. Clones of a tensor share its leaf until one of them is written."""
 
-    __slots__ = ("cell", "shape", "dtype", "clones")
+    __slots__ = ("cell", "shape", "dtype", "_clones")
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, cell: GradCell) -> None:
         self.seq = next_sequence_number()
@@ -61,7 +79,21 @@ class Leaf(Node):
         self.cell = cell
         self.shape = shape
         self.dtype = dtype  # raw dtype
-        self.clones: list[Any] = []  # weak references to the clones
+        self._clones: list[Any] = []
+
+    @property
+    def clones(self) -> list[Any]:
+        """Weak references to the clones; while a function is traced, to those that it knows."""
+        trace = modes.tracing()
+        return self._clones if trace is None else trace.clones_of(self)
+
+    @clones.setter
+    def clones(self, references: list[Any]) -> None:
+        trace = modes.tracing()
+        if trace is None:
+            self._clones = references
+        else:
+            trace.clones_of(self)[:] = references
 
 
 def saved_values(node: Node, walking: bool = False) -> Any:

@@ -142,14 +142,20 @@ def is_on(node: Any) -> bool:
     return _guard_mode.get() != "off" and (node.recipe not in unguarded or is_asked_for())
 
 
+def check_when_run(raws: Iterable[Any]) -> bool:
+    """While a function is traced, have its program look at these when it has run; whether one is."""
+    trace = modes.tracing()
+    if trace is not None:
+        trace.check(raws)
+    return trace is not None
+
+
 def check_root(loss: Any, node: Node) -> bool:
     """Look at the value that a walk starts from; whether the walk is to be guarded."""
     if not is_on(node):
         return False
     raw = loss._data
-    trace = modes.tracing()
-    if trace is not None:  # looked at when the program has run
-        trace.check([raw])
+    if check_when_run([raw]):
         return False
     if not backends.of(raw).is_concrete(raw):
         return False

@@ -41,12 +41,12 @@ _CREATION = ("zeros", "full", "arange", "zeros_like", "ones_like")
 
 def _creating(name: str) -> Any:
     """A kernel that makes an array like its last argument, for tensors: the result is untracked."""
-    from ..tensor.core import make
+    from ..tensor.core import created
 
     def function(*args: Any) -> Any:
         like = args[-1]._data
         backend: Any = backends.of(like)
-        return make(backend.from_scalar(getattr(backend.xp, name)(*args[:-1], like)), None)
+        return created(backend.from_scalar(getattr(backend.xp, name)(*args[:-1], like)))
 
     function.__name__ = name
     return function

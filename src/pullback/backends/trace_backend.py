@@ -45,7 +45,7 @@ class TraceBackend(Backend):
     def _lifted(self, array: Any) -> Any:
         from .. import modes
 
-        return Symbol(modes.tracing().recorder.lift_array(array), modes.tracing().recorder)
+        return modes.tracing().lift(array)
 
     def to_numpy(self, raw: Any) -> Any:
         return raw.__array__()  # says that there are no values

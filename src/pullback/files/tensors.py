@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backends
 from ..errors import DtypeError
+from ..tensor.conversion import values_of
 from ..tensor.core import Tensor
 from .safetensors import read_arrays, write_arrays
 
@@ -42,7 +43,7 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
 def as_numpy(name: str, value: Any) -> Any:
     """A tensor or an array of any library as a NumPy array, sharing memory where that can be."""
     if isinstance(value, Tensor):
-        return np.asarray(value._backend.to_numpy(value._data))
+        return np.asarray(values_of(value))
     backend: Any = backends.of(value)
     if backend is None:
         write = ""

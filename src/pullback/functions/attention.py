@@ -8,6 +8,7 @@ from typing import Any
 from ..autodiff.apply import apply
 from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
+from ..tensor.conversion import values_of
 from ..tensor.core import Tensor
 from .creation import asarray, default_dtype
 
@@ -135,8 +136,7 @@ def rotary_tables(
 
 
 def _numbers(positions: Any) -> Any:
-    x = asarray(positions).detach()
-    return x._backend.to_numpy(x._data).astype("float64")
+    return values_of(asarray(positions).detach()).astype("float64")
 
 
 def rotary_embedding(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Tensor:

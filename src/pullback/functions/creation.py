@@ -7,10 +7,10 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from .. import backends, dtypes
+from .. import backends, dtypes, modes
 from ..autodiff.tables import TENSORS
 from ..errors import DeviceError, DtypeError, ShapeError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, created
 
 __all__ = [
     "asarray", "default_dtype", "e", "from_dlpack", "inf", "nan", "newaxis", "pi", "set_default_dtype", "tensor",
@@ -61,6 +61,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     if isinstance(obj, Tensor):
         return _converted(obj, wanted, device, copy)
     backend = backends.of(obj)
+    if backend is backends.NUMPY and (trace := modes.tracing()) is not None and isinstance(obj, np.ndarray):
+        obj = trace.lift(backend.asarray(obj, None, "numpy", None))  # by reference: a program copies when it runs
+        backend = backends.of(obj)
     if backend is not None:
         return _of_raw(obj, backend, wanted, device, copy)
     if hasattr(obj, "__dlpack__"):
@@ -73,7 +76,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         )
     data, wanted = _python_data(obj, wanted)
     backend, device = backends.for_device(device)
-    return make(backend.asarray(data, wanted, device, copy), None)
+    return created(backend.asarray(data, wanted, device, copy))
 
 
 def _converted(x: Tensor, dtype: dtypes.DType | None, device: str | None, copy: bool | None) -> Tensor:
@@ -97,7 +100,7 @@ def _of_raw(raw: Any, backend: Any, dtype: dtypes.DType | None, device: str | No
     result = backend.asarray(raw, dtype, own, copy)
     if device is not None and (device := backends.for_device(device)[1]) != own:
         result = backends.transfer(result, device, copy if result is raw else None)
-    return make(result, None) if backend.tensor_class is None else backend.tensor_class.of_raw(result)
+    return created(result) if backend.tensor_class is None else backend.tensor_class.of_raw(result)
 
 
 def _of_dlpack(obj: Any, copy: bool | None = None) -> Any:

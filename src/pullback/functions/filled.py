@@ -9,7 +9,7 @@ import numpy as np
 from .. import backends, dtypes
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, created
 from .creation import asarray, default_complex_dtype, default_dtype
 
 __all__ = [
@@ -60,7 +60,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     wanted = dtype_of_number(fill_value) if dtype is None else dtypes.get(dtype)
     backend, like = _like_for(device)
     try:
-        return make(backend.xp.full(shape, fill_value, backend.raw_dtype(wanted), like), None)
+        return created(backend.xp.full(shape, fill_value, backend.raw_dtype(wanted), like))
     except ValueError as error:
         raise ShapeError(f"full: {error}, given shape {shape}.") from error
 
@@ -75,7 +75,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
     wanted = default_dtype() if dtype is None else dtypes.get(dtype)
     backend, like = _like_for(device)
     try:
-        return make(backend.xp.zeros(_shape(shape), backend.raw_dtype(wanted), like), None)
+        return created(backend.xp.zeros(_shape(shape), backend.raw_dtype(wanted), like))
     except ValueError as error:
         raise ShapeError(f"zeros: {error}, given shape {shape}.") from error
 
@@ -165,7 +165,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     if (stop - start) / step <= 0:
         return zeros(0, dtype=wanted, device=device)
     backend, like = _like_for(device)
-    return make(backend.xp.arange(start, stop, step, backend.raw_dtype(wanted), like), None)
+    return created(backend.xp.arange(start, stop, step, backend.raw_dtype(wanted), like))
 
 
 def linspace(
@@ -194,7 +194,7 @@ def linspace(
         wanted = dtypes.get(dtype)
     backend, device = backends.for_device(device)
     values = np.linspace(start, stop, num, dtype=dtypes.numpy_dtype(wanted), endpoint=endpoint)
-    return make(backend.asarray(values, wanted, device, None), None)
+    return created(backend.asarray(values, wanted, device, None))
 
 
 def eye(
@@ -210,7 +210,7 @@ def eye(
     wanted = default_dtype() if dtype is None else dtypes.get(dtype)
     backend, device = backends.for_device(device)
     matrix = np.eye(n_rows, n_cols, k, dtype=dtypes.numpy_dtype(wanted))
-    return make(backend.asarray(matrix, wanted, device, None), None)
+    return created(backend.asarray(matrix, wanted, device, None))
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import backends
+from .. import backends, modes
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
-from ..tensor.conversion import lift_if_tracing
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, resolved
 from .axes import negative_axis
 from .creation import asarray
 
@@ -31,10 +30,21 @@ def canonical_index(x: Tensor, index: Any) -> Any:
     kind = type(index)
     if kind is int or kind is type(None) or kind is type(Ellipsis):
         return index
-    lift_if_tracing(x)  # before its backend is compared with that of the index
+    if modes.tracing() is not None:
+        x = resolved(x)
+        return tuple([_traced_part(x, part) for part in index]) if kind is tuple else _traced_part(x, index)
     if kind is tuple:
         return tuple([part if type(part) is int else _part(x, part) for part in index])
     return _part(x, index)
+
+
+def _traced_part(x: Tensor, part: Any) -> Any:
+    """One entry of an index while a function is traced: arrays of integers are inputs by reference."""
+    part = _part(x, asarray(part) if isinstance(part, np.ndarray) else part)
+    if not hasattr(part, "dtype") or part.dtype.kind != "b":
+        return part
+    mask = modes.tracing().find_values(part)  # how many elements it selects must be known now
+    return part if mask is None else mask
 
 
 def _part(x: Tensor, part: Any) -> Any:
@@ -50,7 +60,7 @@ def _part(x: Tensor, part: Any) -> Any:
         part = np.asarray(part) if part else np.zeros(0, np.int64)
         if part.dtype == object:  # a list with tensors in it
             part = np.asarray([_integer(n, part) for n in part])
-    raw = part._data if isinstance(part, Tensor) else part
+    raw = resolved(part)._data if isinstance(part, Tensor) else part
     backend = backends.of(raw)
     if backend is None:
         return _integer(part, part)
@@ -63,8 +73,6 @@ def _part(x: Tensor, part: Any) -> Any:
     if dtype.kind != "bool" and not raw.shape and backend.is_concrete(raw):
         return int(raw)  # selects as an integer does: a view
     own = x._backend
-    if dtype.kind == "bool" and isinstance(part, np.ndarray) and not own.is_concrete(x._data):
-        return np.array(part)  # how many elements it selects is known now, and must be
     if backend is not own:
         raw = own.asarray(backend.to_numpy(raw), None, x.device, None)
     if dtype.kind != "bool" and isinstance(raw, np.ndarray) and raw.dtype != np.int64:

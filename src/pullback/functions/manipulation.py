@@ -12,6 +12,7 @@ from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..backends.stretches import stretch
 from ..errors import AxisError, DtypeError, ShapeError
+from ..tensor.conversion import values_of
 from ..tensor.core import Tensor
 from .axes import negative_axis
 from .creation import asarray
@@ -166,7 +167,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     counts = asarray(repeats)
     if counts.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"repeat: repeats must be integers, got {counts.dtype.name}.")
-    times = np.asarray(counts._backend.to_numpy(counts._data))
+    times = np.asarray(values_of(counts))
     size = x.shape[position]
     if times.ndim > 1 or (times.ndim == 1 and times.size not in (1, size)) or (times < 0).any():
         raise ShapeError(f"repeat: repeats must be {size} numbers that are not negative, got shape {counts.shape}.")

@@ -163,7 +163,7 @@ class _Program:
         self._take_batch(self._room, targets)
         for i, entry in enumerate(made.inputs):
             if entry.argument < 0:  # everything but the batch stays where it is: nobody else has these tensors
-                array = entry.tensors[0]._data if entry.tensors else entry.array
+                array = entry.array if entry.tensor is None else entry.tensor._data
                 assert array.flags.c_contiguous
                 self._bases[i] = array.ctypes.data
 

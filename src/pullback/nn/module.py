@@ -9,7 +9,6 @@ from typing import Any, Iterator, Mapping, Self
 from .. import tree
 from ..errors import ConfigurationError, GradientError
 from ..functions.creation import asarray
-from ..modes import tracing
 from ..tensor.core import Tensor
 from . import placement, state
 from .rebuilding import from_tree, to_tree
@@ -74,9 +73,6 @@ class Module:
         return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        trace = tracing()
-        if trace is not None:
-            trace.note_module(self)
         return self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

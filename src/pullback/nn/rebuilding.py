@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, ShapeError
 from ..functions.creation import asarray
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, resolved
 
 if TYPE_CHECKING:
     from .module import Module
@@ -101,7 +101,9 @@ def to_tree(module: Module) -> tuple[list[Any], Frame]:
         slot = owner._slots.get(path)
         if slot is not None or (kind == "parameter" and value.requires_grad):
             key = id(value if slot is None else slot)
-            values[key] = value.detach() if isinstance(value, Tensor) and isinstance(value._node, Leaf) else value
+            values[key] = (
+                value.detach() if isinstance(value, Tensor) and isinstance(resolved(value)._node, Leaf) else value
+            )
             groups.setdefault(key, []).append((owner, path))
             names.setdefault(key, []).append(name)
     return list(values.values()), Frame(module, list(groups.values()), tuple(map(tuple, names.values())))
@@ -150,7 +152,8 @@ def functional_call(module: Module, tensors: Mapping[str, Any], *args: Any, **kw
         if value.shape != own.shape:
             raise ShapeError(f"functional_call: {name!r} has shape {value.shape}, the module's has {own.shape}.")
         first, other = replaced.setdefault(id(own), (name, value))
-        if other._data is not value._data or other._node is not value._node:
+        one, two = resolved(value), resolved(other)
+        if one._data is not two._data or one._node is not two._node:
             raise ConfigurationError(f"functional_call: {first!r} and {name!r} are one tensor in the module: give one.")
     places: Places = {}
     for _, _, owner, path, value in entries:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import backends, dtypes, modes
 from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError, TraceError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 from ..tensor.writing import adopt, separate
 from .arithmetic import arithmetic_of
 
@@ -215,6 +215,7 @@ def _check_match(tensors: Mapping[str, Tensor], averages: Mapping[str, Tensor]) 
 
 def _write(tensor: Tensor, value: Tensor) -> None:
     """Give a parameter other values without copying them: who writes to one of the two copies first."""
+    tensor = resolved(tensor)
     with modes.no_grad():
-        adopt(tensor, value)
+        adopt(tensor, resolved(value))
         separate(tensor)

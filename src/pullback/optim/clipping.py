@@ -8,7 +8,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import DtypeError
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, resolved
 
 __all__ = ["clip_global_norm", "clip_value"]
 
@@ -51,8 +51,8 @@ def _contained(caller: str, gradients: Any) -> Gradients:
         if not isinstance(tensor, Tensor) or isinstance(tensor, Dual):
             raise DtypeError(f"{caller}: expected tensors or a pb.Gradients, got {type(tensor).__name__}.")
     # a frozen variable still has the cell of its gradient, and must not be taken for a gradient
-    if any([tensor._node is not None or hasattr(tensor, "_cell") for tensor in tensors]):
-        tensors = [t.grad for t in tensors if type(t._node) is Leaf and t.grad is not None]
+    if any([resolved(t)._node is not None or hasattr(resolved(t), "_cell") for t in tensors]):
+        tensors = [t.grad for t in tensors if type(resolved(t)._node) is Leaf and t.grad is not None]
     container = Gradients()
     container._by_node = {id(tensor): tensor for tensor in tensors}  # type: ignore[misc]  # any keys will do
     return container

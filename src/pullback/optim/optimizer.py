@@ -11,8 +11,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
-from ..tensor.conversion import lift_if_tracing
-from ..tensor.core import Tensor, note_cell
+from ..tensor.core import Tensor, resolved
 from ..tensor.quantized import QuantizedTensor
 from . import state
 from .arithmetic import Arithmetic
@@ -158,7 +157,7 @@ class Optimizer:
                 raise ConfigurationError(f"{self._name}: {label} is a read-only NumPy array. Pass a copy of it.")
             dtype = backends.NUMPY.dtype_of(parameter)
         elif isinstance(parameter, Tensor) and not isinstance(parameter, (Dual, QuantizedTensor)):
-            node: Any = parameter._node
+            node: Any = resolved(parameter)._node
             if node is not None and type(node) is not Leaf:
                 raise GradientError(
                     f"{self._name}: {label} is the result of `{node.recipe.operation.name}`, not a variable, and an "
@@ -230,13 +229,15 @@ class Optimizer:
         >>> w.grad
         tensor([0.])
         """
-        trace = modes.tracing()
-        if trace is not None:
-            trace.note_optimizer(self)
+        modes.note_use(self)
         for slots in self._slots:
             for slot in slots:
                 if isinstance(slot.parameter, Tensor):
                     slot.parameter.zero_grad()
+
+    def traced_by(self, trace: Any) -> None:
+        """What a trace notes of an optimizer that a function uses: its parameters, and which have a gradient."""
+        trace.note_optimizer(self)
 
     def _gathered(self, grads: Any) -> list[tuple[Group, list[tuple[Slot, Any]]]]:
         """The parameters that have a gradient, with it as a raw array, by group."""
@@ -260,16 +261,12 @@ class Optimizer:
                 elif grads is not None:
                     gradient = grads.get(parameter) if isinstance(parameter, Tensor) else None
                 elif isinstance(parameter, Tensor):
-                    node = parameter._node
-                    if type(node) is Leaf:
-                        note_cell(node.cell)
+                    node = resolved(parameter)._node
                     gradient = node.cell.value if type(node) is Leaf else None
                 else:
                     raise ConfigurationError("step: NumPy arrays have no `.grad`. Pass a list with their gradients.")
                 if gradient is not None:
-                    if isinstance(gradient, Tensor):
-                        lift_if_tracing(gradient)
-                    raw = gradient._data if isinstance(gradient, Tensor) else gradient
+                    raw = resolved(gradient)._data if isinstance(gradient, Tensor) else gradient
                     _check_fits(slot, raw)
                     found.append((slot, raw))
             if found:

@@ -14,7 +14,7 @@ from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..autodiff.operation import OPERATIONS, Recipe
 from ..errors import ConfigurationError, DtypeError, GradientError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 
 __all__ = ["LossScaler"]
 
@@ -87,12 +87,14 @@ class LossScaler:
         """A loss, or a tree of them, times the scale."""
         return tree.map(self._scaled, losses) if self.enabled else losses
 
+    def traced_by(self, trace: Any) -> None:
+        """What a trace notes of a scaler that a function uses: the scale belongs to the program."""
+        trace.note_attribute(self, "_scale")
+
     def _scaled(self, loss: Any) -> Any:
         if not isinstance(loss, Tensor):
             raise DtypeError(f"LossScaler.scale: expected a tensor, got {type(loss).__name__}: {loss!r:.60}")
-        trace = modes.tracing()
-        if trace is not None:
-            trace.note_attribute(self, "_scale")
+        modes.note_use(self)
         with np.errstate(over="ignore"):
             scaled = loss * self._scale
         if isinstance(scaled, Dual) or scaled._node is None:
@@ -128,7 +130,7 @@ class LossScaler:
         with modes.no_grad(), np.errstate(all="ignore"):
             for gradient in gradients:
                 gradient *= factor
-                raws.append(gradient._data if isinstance(gradient, Tensor) else gradient)
+                raws.append(resolved(gradient)._data if isinstance(gradient, Tensor) else gradient)
             self._found[optimizer] = _Found(bool(gradients), not guard.all_finite(raws))
 
     def step(self, optimizer: Any, grads: Any = None) -> bool:
@@ -215,7 +217,7 @@ def _gradients_of(optimizer: Any, grads: Any) -> Iterator[Any]:
             if isinstance(grads, Gradients):
                 gradient = grads.get(parameter)
             else:
-                gradient = parameter.grad if isinstance(parameter._node, Leaf) else None
+                gradient = parameter.grad if isinstance(resolved(parameter)._node, Leaf) else None
             if gradient is not None:
                 yield gradient
 

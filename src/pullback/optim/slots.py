@@ -6,6 +6,7 @@ be known who else sees a parameter's memory, so it gets a new array; buffers are
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Iterable
 
 import numpy as np
@@ -20,6 +21,9 @@ from .arithmetic import Arithmetic, arithmetic_of
 _ndarray = np.ndarray
 _NUMPY = backends.NUMPY
 STRETCH = 131072  # elements of a large NumPy array that are updated at a time
+_SETTLED = (
+    "names", "buffers", "lent", "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "stretched",
+)  # fmt: skip
 
 
 class Slot:
@@ -68,16 +72,36 @@ class Slot:
             self._reclaim()
         if type(parameter) is _ndarray:
             return
-        if parameter._node is not None and type(parameter._node) is not Leaf:
-            raise GradientError(f"step: {self.label} was a variable and has become the result of an operation.")
+        self.refuse_result(parameter)
         if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_data"):
             parameter._data = _NUMPY.copy(parameter._data)
+
+    def refuse_result(self, parameter: Tensor) -> None:
+        """Refuse to update what is no variable any more."""
+        if parameter._node is not None and type(parameter._node) is not Leaf:
+            raise GradientError(f"step: {self.label} was a variable and has become the result of an operation.")
 
     def settle(self, optimizer: Any, group: dict[str, Any], raw: Any) -> None:
         """Make or move buffers and scratch arrays unless they fit the parameter's array as it is now."""
         names = optimizer.buffer_names(group, raw)
         if not self._fits(raw, names):
             self._settle(optimizer, group, names, raw)
+            optimizer.scratch_pool.serve(self, optimizer.scratch + 2 * self.halved)
+
+    def settled(self, optimizer: Any, group: dict[str, Any], raw: Any) -> Slot:
+        """What `settle` would make of this slot, for `take_over`; itself if nothing."""
+        names = optimizer.buffer_names(group, raw)
+        if self._fits(raw, names):
+            return self
+        other = copy(self)
+        other._settle(optimizer, group, names, raw)
+        return other
+
+    def take_over(self, other: Slot, optimizer: Any) -> None:
+        """Have the buffers of what `settled` gave, and scratch arrays that fit them."""
+        for name in _SETTLED:
+            setattr(self, name, getattr(other, name))
+        optimizer.scratch_pool.serve(self, optimizer.scratch + 2 * self.halved)
 
     def _fits(self, raw: Any, names: tuple[str, ...]) -> bool:
         if self.names != names or self.backend is None or self.shape != raw.shape or self.dtype != raw.dtype:
@@ -109,7 +133,6 @@ class Slot:
         self.backend, self.device, self.dtype, self.shape = backend, device, raw.dtype, raw.shape
         self.working, self.halved, self.arithmetic = working, halved, arithmetic_of(backend)
         self.stretched = optimizer.elementwise and backend is _NUMPY and raw.size > STRETCH and raw.flags.c_contiguous
-        optimizer.scratch_pool.serve(self, optimizer.scratch + 2 * halved)
 
     def _reclaim(self) -> None:
         """Copy the buffers that somebody else may still see."""

@@ -9,7 +9,7 @@ from ..autodiff.gradients import backward
 from ..autodiff.graph import Node
 from ..backends import of
 from ..errors import DtypeError, GradientError
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 from .recording import Tape
 
 
@@ -110,4 +110,4 @@ def _tensors(caller: str, found: list[Any]) -> list[Tensor]:
     for x in found:
         if not isinstance(x, Tensor):
             raise DtypeError(f"{caller}: expected tensors, got {type(x).__name__}: {x!r:.60}.")
-    return found
+    return [resolved(x) for x in found]

@@ -10,18 +10,17 @@ import numpy as np
 from .. import backends, dtypes, modes
 from ..autodiff import forward
 from ..autodiff.apply import new_node
-from ..autodiff.graph import Leaf
 from ..autodiff.operation import OPERATIONS, Operation, Recipe
 from ..errors import GradientError, ShapeError
 from . import printing
-from .core import Tensor, make
+from .core import Tensor, make, resolved
 
 # -- leaving the graph -----------------------------------------------------------------------------
 
 
 def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
     """A gradient is never lost silently: exporting a tensor that needs one is an error, which names what keeps it."""
-    if (tensor._node is not None or isinstance(tensor, forward.Dual)) and modes.is_recording():
+    if (resolved(tensor)._node is not None or isinstance(tensor, forward.Dual)) and modes.is_recording():
         raise GradientError(
             f"{what}: this tensor of shape {tensor.shape} requires a gradient, which would be lost. "
             + (f"To keep it, {instead}. For the values alone write " if instead else "Write ")
@@ -29,11 +28,13 @@ def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
         )
 
 
-def lift_if_tracing(tensor: Tensor) -> None:
-    """While a function is traced its tensors have no values: let whoever asks for them find that out."""
-    trace = modes.tracing()
-    if trace is not None:
-        trace.lift(tensor)
+def values_of(tensor: Tensor) -> Any:
+    """The values as a NumPy array, which may share memory with the tensor and must not be written.
+
+    While a function is traced, only small tensors from outside have values (see `Trace.read_values`).
+    """
+    tensor = resolved(tensor)
+    return tensor._backend.to_numpy(tensor._data)
 
 
 def numpy(self: Tensor) -> np.ndarray[Any, Any]:
@@ -46,8 +47,7 @@ def numpy(self: Tensor) -> np.ndarray[Any, Any]:
     array([1., 2.], dtype=float32)
     """
     refuse_tracked(self, "numpy()")
-    lift_if_tracing(self)
-    return backends.NUMPY.read_only(self._backend.to_numpy(self._data))
+    return backends.NUMPY.read_only(values_of(self))
 
 
 def item(self: Tensor) -> Any:
@@ -59,19 +59,21 @@ def item(self: Tensor) -> Any:
     """
     if self.size != 1:
         raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one. Use `t.tolist()`.")
-    lift_if_tracing(self)
-    if not self._backend.is_concrete(self._data):
-        return self._data.item()  # a symbol says that it has none
-    return _python_values(self).reshape(()).item()
+    tensor = resolved(self)
+    if not tensor._backend.is_concrete(tensor._data):
+        return tensor._data.item()  # a symbol may say that it has none
+    return _python_values(tensor).reshape(()).item()
 
 
 def tolist(self: Tensor) -> Any:
     """The values as Python numbers in nested lists; a plain number for a tensor without axes."""
-    return _python_values(self).tolist()
+    tensor = resolved(self)
+    if not tensor._backend.is_concrete(tensor._data):
+        return tensor._data.tolist()
+    return _python_values(tensor).tolist()
 
 
 def _python_values(tensor: Tensor) -> np.ndarray[Any, Any]:
-    lift_if_tracing(tensor)
     values = tensor._backend.to_numpy(tensor._data)
     return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
 
@@ -83,8 +85,8 @@ def data(self: Tensor) -> Any:
     >>> pb.tensor([1.0, 2.0], requires_grad=True).data
     array([1., 2.], dtype=float32)
     """
-    lift_if_tracing(self)
-    return self._backend.read_only(self._data)
+    tensor = resolved(self)
+    return tensor._backend.read_only(tensor._data)
 
 
 # -- devices ---------------------------------------------------------------------------------------
@@ -109,6 +111,7 @@ def moved(tensor: Any, device: str, copy: bool | None) -> Tensor:
     if isinstance(tensor, forward.Dual):
         primal, tangent = moved(tensor.primal, device, copy), moved(tensor.tangent, device, copy)
         return forward.dual(primal, tangent, tensor.level)
+    tensor = resolved(tensor)
     raw = backends.transfer(tensor._data, device, copy)
     if hasattr(tensor, "_with_data"):  # a quantized one
         return tensor._with_data(raw)
@@ -146,6 +149,8 @@ def dlpack(
     PyTorch is told, but lets its users write all the same; pass `copy=True` there before writing.
     """
     refuse_tracked(self, "DLPack export")
+    if modes.tracing() is not None:  # what the other library computes is not seen
+        return np.array(values_of(self)).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
     backend = self._backend
     if max_version is None or max_version[0] < 1:
         if copy is not False:
@@ -180,7 +185,7 @@ def refuse_intermediate(tensor: Tensor, what: str) -> None:
 def reduced(self: Tensor, protocol: Any) -> Any:
     """Pickled as bytes, dtype name, shape, device and `requires_grad`; the gradient is not pickled."""
     refuse_intermediate(self, "pickled")
-    values = np.ascontiguousarray(self._backend.to_numpy(self._data)).reshape(-1).view(np.uint8)
+    values = np.ascontiguousarray(values_of(self)).reshape(-1).view(np.uint8)
     content = pickle.PickleBuffer(values) if protocol >= 5 else values.tobytes()
     return unpickled, (content, self.dtype.name, self.shape, self.device, self.requires_grad)
 
@@ -200,7 +205,7 @@ def deep_copy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A variable of its own with its own gradient; memory is shared until one of the two is written."""
     refuse_intermediate(self, "copied deeply")
     copy = self.detach()
-    if isinstance(self._node, Leaf):
+    if self.requires_grad:
         copy.set_requires_grad(True)
     if self.grad is not None:
         copy.grad = self.grad.detach()
@@ -221,7 +226,7 @@ def parts(self: Tensor) -> Iterator[Tensor]:
     """The parts along the first axis, each differentiable."""
     if self.ndim == 0:
         raise TypeError("iteration over a tensor without axes.")
-    if self._node is not None and "unstack" in OPERATIONS:  # one gradient for all parts, not one per part
+    if self.requires_grad and "unstack" in OPERATIONS:  # one gradient for all parts, not one per part
         from ..functions.manipulation import unstack
 
         return iter(unstack(self))

@@ -82,7 +82,7 @@ class Tensor(_Attached):
     @property
     def requires_grad(self) -> bool:
         """Whether a gradient flows through this tensor; settable on a tensor that no operation made."""
-        return self._node is not None
+        return resolved(self)._node is not None
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
@@ -90,7 +90,8 @@ class Tensor(_Attached):
 
     def set_requires_grad(self, flag: bool) -> Tensor:
         """Turn tracking of a variable on or off; its gradient so far stays."""
-        node = self._node
+        tensor = resolved(self)
+        node = tensor._node
         if node is not None and not isinstance(node, Leaf):
             if flag:
                 return self
@@ -104,48 +105,47 @@ class Tensor(_Attached):
                     f"only floating-point and complex tensors can require a gradient, this one is {self.dtype.name}. "
                     f"Convert it first, for example with `.astype(pb.float32)`."
                 )
-            self._node = Leaf(self.shape, self._data.dtype, self.grad_cell)
-            self._origin = None
+            tensor._node = Leaf(self.shape, self._data.dtype, self.grad_cell)
+            tensor._origin = None
         elif not flag and node is not None:
-            self._cell = node.cell
-            self._node = None
+            tensor._cell = node.cell
+            tensor._node = None
         return self
 
     @property
     def _carries_derivative(self) -> bool:
         """Whether turning this tensor into plain numbers would lose a gradient (or, on a dual, a tangent)."""
-        return self._node is not None
+        return self.requires_grad
 
     @property
     def is_leaf(self) -> bool:
         """Whether no operation made this tensor: it is a variable, or needs no gradient."""
-        return self._node is None or isinstance(self._node, Leaf)
+        node = resolved(self)._node
+        return node is None or isinstance(node, Leaf)
 
     @property
     def grad_cell(self) -> GradCell:
         """The cell that holds the gradient, shared by the clones of a variable."""
-        if isinstance(self._node, Leaf):
-            return self._node.cell
+        tensor = resolved(self)
+        if isinstance(tensor._node, Leaf):
+            return tensor._node.cell
         try:
-            return self._cell
+            return tensor._cell
         except AttributeError:
-            self._cell = GradCell()
-            return self._cell
+            tensor._cell = GradCell()
+            return tensor._cell
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient added up by `backward`, or None."""
-        cell = self._node.cell if isinstance(self._node, Leaf) else getattr(self, "_cell", None)
-        if cell is None:
-            return None
-        note_cell(cell)
-        return cell.value
+        tensor = resolved(self)
+        cell = tensor._node.cell if isinstance(tensor._node, Leaf) else getattr(tensor, "_cell", None)
+        return None if cell is None else cell.value
 
     @grad.setter
     def grad(self, value: Any) -> None:
         if value is not None:
             value = self._fitting_gradient("grad", value)
-        note_cell(self.grad_cell)
         self.grad_cell.value = value
 
     def _fitting_gradient(self, caller: str, gradient: Any) -> Tensor:
@@ -161,10 +161,7 @@ class Tensor(_Attached):
 
     def detach(self) -> Tensor:
         """The same values without gradient; shares memory until one of the two is written."""
-        trace = modes.tracing()
-        if trace is not None:
-            trace.lift(self)
-        return make(self._data, None)
+        return make(resolved(self)._data, None)
 
     def clone(self) -> Tensor:
         """The same variable or value in O(1): memory and gradient are shared until one of the two is written.
@@ -175,12 +172,10 @@ class Tensor(_Attached):
         >>> w.grad
         tensor([3., 3.])
         """
-        trace = modes.tracing()
-        if trace is not None:
-            trace.lift(self)
-        copy = make(self._data, self._node)
-        if isinstance(self._node, Leaf):
-            clones = self._node.clones
+        tensor = resolved(self)
+        copy = make(tensor._data, tensor._node)
+        if isinstance(tensor._node, Leaf):
+            clones = tensor._node.clones
             if len(clones) > 8 and len(clones) & (len(clones) - 1) == 0:  # now and then forget the dead ones
                 clones[:] = [reference for reference in clones if reference() is not None]
             clones.append(weakref.ref(copy))
@@ -191,11 +186,19 @@ class Tensor(_Attached):
         raise NotImplementedError
 
 
-def note_cell(cell: GradCell) -> None:
-    """Tell the trace that is running, if any, that the gradient in `cell` is looked at or about to change."""
+def resolved(tensor: Any) -> Any:
+    """The tensor in which to look for the array and the node of `tensor`: itself, unless a function is being traced.
+
+    A trace leaves the tensors that it finds outside as they are, and has a stand-in for each (see `Trace.resolve`).
+    """
+    mode = modes.current()
+    return tensor if mode is None or mode.tracing is None else mode.tracing.resolve(tensor)
+
+
+def created(raw: Any) -> Tensor:
+    """A tensor of a raw array that was made just now; while a function is traced, a constant of its program."""
     trace = modes.tracing()
-    if trace is not None:
-        trace.note_cell(cell)
+    return make(raw if trace is None else trace.constant(raw), None)
 
 
 def make(raw: Any, node: Node | None) -> Tensor:

@@ -9,7 +9,7 @@ from ..autodiff.custom import BackwardOp, attach, operation_behind
 from ..autodiff.gradients import accumulate
 from ..autodiff.hooks import HookHandle, register
 from ..errors import GradientError
-from .core import Tensor, note_cell
+from .core import Tensor, resolved
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
@@ -30,7 +30,6 @@ def accumulate_grad(self: Tensor, gradient: Any) -> None:
     """Add `gradient`, which must have this tensor's shape and dtype, to `.grad`."""
     gradient = self._fitting_gradient("accumulate_grad", gradient)
     cell = self.grad_cell
-    note_cell(cell)
     if cell.value is None:
         cell.value = gradient
     else:
@@ -42,7 +41,6 @@ def scale_grad(self: Tensor, factor: float) -> None:
     if not math.isfinite(factor):
         raise ValueError(f"scale_grad: the factor must be finite, got {factor!r}.")
     cell = self.grad_cell
-    note_cell(cell)
     if cell.value is not None:
         cell.value *= float(factor)
 
@@ -50,7 +48,6 @@ def scale_grad(self: Tensor, factor: float) -> None:
 def zero_grad(self: Tensor) -> None:
     """Set `.grad` to zeros, keeping its memory; a tensor without gradient stays without."""
     cell = self.grad_cell
-    note_cell(cell)
     if cell.value is not None:
         cell.value[...] = 0.0
 
@@ -67,9 +64,10 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> HookHandle:
     tensor([30., 30.])
     >>> handle.remove()
     """
-    if self._node is None:
+    node = resolved(self)._node
+    if node is None:
         raise GradientError("register_hook: this tensor does not require a gradient, so no gradient reaches it.")
-    return register(self._node, hook)
+    return register(node, hook)
 
 
 def set_backward_op(self: Tensor, op: BackwardOp) -> None:

@@ -14,21 +14,21 @@ import numpy as np
 from .. import backends, modes, tree
 from ..autodiff.forward import Dual
 from ..errors import DtypeError, GradientError
-from .conversion import refuse_tracked
-from .core import Tensor, make
+from .conversion import refuse_tracked, values_of
+from .core import Tensor, created, resolved
 
 
 def needs_gradient(x: Any) -> bool:
     """Whether a derivative flows through `x` now."""
     if not isinstance(x, Tensor):
         return False
-    return isinstance(x, Dual) or (x._node is not None and modes.is_recording())
+    return isinstance(x, Dual) or (resolved(x)._node is not None and modes.is_recording())
 
 
 def in_numpy(x: Any) -> Any:
     """Arguments for NumPy, with raw arrays for tensors, in lists and dicts too."""
     if isinstance(x, Tensor):
-        return x._backend.to_numpy(x._data)
+        return values_of(x)
     kind = type(x)
     if kind is tuple or kind is list:
         return kind([in_numpy(part) for part in x])
@@ -39,7 +39,7 @@ def in_tensors(result: Any) -> Any:
     """NumPy's results, with tensors for arrays of numbers, in tuples and named tuples too."""
     if isinstance(result, (np.ndarray, np.generic)):
         is_number = result.dtype.kind in "biufc" or result.dtype.name == "bfloat16"
-        return make(np.asarray(result), None) if is_number else result
+        return created(np.asarray(result)) if is_number else result
     return tree.map(in_tensors, result) if isinstance(result, (tuple, list)) else result
 
 
@@ -50,7 +50,7 @@ def is_plain(arguments: Iterable[Any]) -> bool:
         if kind is list or kind is tuple:
             if not is_plain(x):
                 return False
-        elif isinstance(x, Tensor) and (needs_gradient(x) or type(x._data) is not np.ndarray):
+        elif isinstance(x, Tensor) and (needs_gradient(x) or type(resolved(x)._data) is not np.ndarray):
             return False
     return True
 
@@ -139,7 +139,7 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """The values for `np.asarray`: read-only where they share the tensor's memory."""
     refuse_tracked(self, "numpy.asarray", "join tensors with `np.stack` or `pb.asarray` instead of `np.array`")
-    values = self._backend.to_numpy(self._data)
+    values = values_of(self)
     if dtype is not None and values.dtype != dtype:
         if copy is False:
             raise ValueError(f"cannot convert {values.dtype} to {np.dtype(dtype)} without a copy, and copy=False.")

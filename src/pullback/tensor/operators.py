@@ -13,8 +13,8 @@ from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, ShapeError
 from ..modes import NO_GRAD, current as mode
-from .conversion import lift_if_tracing, refuse_tracked
-from .core import Tensor, make
+from .conversion import refuse_tracked
+from .core import Tensor, make, resolved
 
 _API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 Operator = Callable[[Tensor, Any], Any]
@@ -99,10 +99,10 @@ def _number(self: Tensor, name: str) -> Any:
 def _element(self: Tensor, name: str) -> Any:
     if self.size != 1:
         raise ShapeError(f"{name}: only a tensor with one element can be converted, this one has shape {self.shape}.")
-    lift_if_tracing(self)
-    if not self._backend.is_concrete(self._data):
-        return getattr(self._data, f"__{name}__")()  # a symbol says what it is not good for
-    return self._backend.to_numpy(self._data).item()
+    tensor = resolved(self)
+    if not tensor._backend.is_concrete(tensor._data):
+        return getattr(tensor._data, f"__{name}__")()  # a symbol may say what it is not good for
+    return tensor._backend.to_numpy(tensor._data).item()
 
 
 def _bool(self: Tensor, /) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import backends
-from .core import Tensor
+from .core import Tensor, resolved
 
 _SHOWN_BY_VALUES = ("int64", "bool")  # dtypes that a reader takes for granted; so is the default float dtype
 
@@ -19,6 +19,7 @@ def text_of(tensor: Any) -> str:
     >>> pb.tensor([1, 2], dtype=pb.float64, requires_grad=True)
     tensor([1., 2.], dtype=float64, requires_grad=True)
     """
+    tensor = resolved(tensor)
     backend = backends.of(tensor._data)
     if backend is None or not backend.is_concrete(tensor._data):
         return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"

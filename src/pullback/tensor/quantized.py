@@ -10,7 +10,8 @@ from ..autodiff.operation import OPERATIONS, Operation
 from ..autodiff.tables import TENSORS
 from ..backends.quantized import QUANTIZED, QuantizedArray, quantize as quantize_raw
 from ..errors import DtypeError, ShapeError
-from .core import Tensor, make
+from .conversion import values_of
+from .core import Tensor, make, resolved
 from .printing import laid_out
 
 
@@ -118,7 +119,9 @@ def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTen
     """
     from ..functions.creation import asarray
 
-    return QuantizedTensor.of_raw(quantize_raw(asarray(t)._data, scheme, axis))
+    x = resolved(asarray(t))
+    raw = x._data if x._backend.is_concrete(x._data) else values_of(x)
+    return QuantizedTensor.of_raw(quantize_raw(raw, scheme, axis))
 
 
 def dequantize(self: Tensor) -> Tensor:

@@ -18,8 +18,7 @@ from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.operation import OPERATIONS, Operation
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, GradientError, ShapeError
-from .conversion import lift_if_tracing
-from .core import Tensor
+from .core import Tensor, resolved
 
 _ndarray = np.ndarray
 _is_exclusive = backends.NUMPY.is_exclusive
@@ -79,10 +78,10 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
                     self._origin = None
                     return self
         mode = modes.current()
+        if mode is not None and mode.tracing is not None and (stand_in := resolved(self)) is not self:
+            return self if method(stand_in, other) is stand_in else NotImplemented
         recording = mode is None or mode.recording
         refuse_write(self, recording)
-        if mode is not None and mode.tracing is not None:
-            mode.tracing.lift(self)
         if type(other) is not Tensor:
             try:
                 other = as_operand(other, operation)
@@ -169,7 +168,7 @@ def _nothing_to_record(x: Tensor, y: Tensor) -> bool:
     """Whether writing to `x` needs no look at the graph: neither is tracked, or `x` is a variable under `no_grad`."""
     node = x._node
     if modes.current() is modes.NO_GRAD:
-        return node is None or (type(node) is Leaf and not node.clones)
+        return node is None or (type(node) is Leaf and not node._clones)
     return node is None and y._node is None and modes.current() is None
 
 
@@ -190,10 +189,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     from ..functions.indexing import canonical_index
 
     mode = modes.current()
+    if mode is not None and mode.tracing is not None and (stand_in := resolved(self)) is not self:
+        setitem(stand_in, index, value)
+        return
     recording = mode is None or mode.recording
     refuse_write(self, recording)
-    if mode is not None and mode.tracing is not None:
-        mode.tracing.lift(self)
     operation = OPERATIONS["setitem"]
     index = canonical_index(self, index)
     value = _value_for(self, as_operand(value, operation))
@@ -263,8 +263,7 @@ def data_mut(self: Tensor) -> Any:
             "data_mut: writing to the raw array of a result would make its gradient wrong. "
             "Write `x[...] = ...`, which is recorded, or `x.detach().data_mut()`."
         )
-    lift_if_tracing(self)
-    backend = self._backend
+    backend = resolved(self)._backend
     if not backend.writable:
         raise GradientError(f"data_mut: arrays on {self.device} cannot be written. Write `x[...] = ...`.")
     if not backend.is_exclusive(self, "_data"):

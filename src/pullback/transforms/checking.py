@@ -9,6 +9,7 @@ import numpy as np
 from .. import dtypes, tree
 from ..errors import DtypeError, GradientError, ShapeError
 from ..functions.creation import asarray
+from ..tensor.conversion import values_of
 from ..tensor.core import Tensor
 from .forward import jvp
 from .lifting import Arguments, Function, one_hot
@@ -165,7 +166,7 @@ def _compared(
 
 
 def _numbers(x: Tensor) -> Any:
-    return np.asarray(x._backend.to_numpy(x.detach()._data))
+    return np.asarray(values_of(x))
 
 
 def _coordinates(x: Any) -> Any:

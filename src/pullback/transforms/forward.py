@@ -11,7 +11,7 @@ from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..functions.creation import asarray
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, resolved
 from .lifting import (
     Argnums,
     Arguments,
@@ -39,7 +39,7 @@ class Push:
         level = next_level()
         with recording():
             # `f` may write to its arguments, which it could not if they were the caller's variables
-            fixed = [variable(x) if isinstance(x._node, Leaf) else x for x in arguments.tensors]
+            fixed = [variable(x) if isinstance(resolved(x)._node, Leaf) else x for x in arguments.tensors]
             moving = [x if t is None else dual(x, t, level) for x, t in zip(fixed, tangents)]
             result = f(*arguments.filled([x.clone() for x in moving]), **kwargs)
             output, aux = separated(arguments.transform, result, has_aux)

@@ -18,7 +18,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.graph import Node
 from ..errors import DtypeError, ShapeError
 from ..functions.creation import asarray
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, created, make, resolved
 
 Argnums = int | tuple[int, ...] | list[int]
 
@@ -140,7 +140,7 @@ def must_stay(results: Iterable[Any], has_tensors: bool) -> bool:
     active = _active.get()
     if not (active or has_tensors):
         return False
-    stack = [x._node for x in results if isinstance(x, Tensor) and x._node is not None]
+    stack = [node for x in results if isinstance(x, Tensor) and (node := resolved(x)._node) is not None]
     seen = set(stack)
     while stack:
         node = stack.pop()
@@ -170,7 +170,7 @@ def lowered_like(leaf: Any, value: Tensor, stays: bool) -> Any:
     """A gradient for the caller, of the kind of the argument `leaf`. It must be owned already."""
     if stays or isinstance(leaf, Tensor):
         return value
-    raw = value._data
+    raw = resolved(value)._data
     if len(raw.shape) > 0:
         return raw
     return raw.item() if type(leaf) in (float, complex) else without_shape(raw) if isinstance(leaf, np.generic) else raw
@@ -203,7 +203,7 @@ def one_hot(like: Tensor, position: int, value: Any = 1) -> Tensor:
     """A tensor like `like` of zeros, with `value` at one flat position."""
     flat = np.zeros(like.size, dtypes.numpy_dtype(like.dtype))
     flat[position] = value
-    return make(backends.transfer(flat.reshape(like.shape), like.device), None)
+    return created(backends.transfer(flat.reshape(like.shape), like.device))
 
 
 def matched(transform: str, what: str, given: Any, structure: tree.Structure, of_what: str) -> list[Any]:

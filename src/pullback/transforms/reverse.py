@@ -13,7 +13,7 @@ from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..functions.creation import asarray
-from ..tensor.core import Tensor, make
+from ..tensor.core import Tensor, make, resolved
 from .lifting import (
     Argnums,
     Arguments,
@@ -53,6 +53,7 @@ class Pass:
     ) -> list[Tensor]:
         """One gradient per variable, given (output, cotangent) pairs. Plain transposes: nothing is conjugated."""
         with recording():
+            pairs = [(resolved(out), resolved(c)) for out, c in pairs]
             if self.stays or any(c._node is not None or isinstance(c, Dual) for _, c in pairs):
                 found = pull([out for out, _ in pairs], [c for _, c in pairs], self.variables) if pairs else []
                 return [
@@ -133,9 +134,10 @@ def _differentiated(
     done = Pass(f, Arguments(transform, args, argnums), kwargs, has_aux)
     loss = _scalar(transform, done.output)
     pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
-    guarded = guard.is_asked_for() and loss is not None and loss._node is not None
+    guarded = guard.is_asked_for() and loss is not None and loss.requires_grad
     if guarded:
-        guard.check_root(loss, loss._node)  # type: ignore[union-attr, arg-type]
+        root = resolved(loss)
+        guard.check_root(root, root._node)
     return done, [_conj(g) for g in done.gradients(pairs, guarded=guarded)]
 
 

@@ -97,7 +97,7 @@ def test_no_memory_at_a_later_call_changes_nothing(monkeypatch: pytest.MonkeyPat
     f = pb.compile(lambda x: pb.dropout(x, 0.5))
     x = pb.ones(64)
     f(x)
-    made = f._last
+    made = f._latest()
     state = pb.random.default_generator().state
 
     def no_memory(*args: Any) -> Any:

@@ -61,7 +61,7 @@ def test_modes_belong_to_the_key() -> None:
     assert 0.0 in run(x).tolist()
     net.eval()
     assert run(x).tolist() == x.tolist()
-    assert "evaluation mode" in run.recompilations[0]
+    assert "`net.training` was True and is False" in run.recompilations[0]
     net.train()
     assert 0.0 in run(x).tolist()
     assert run.traces == 2

@@ -62,10 +62,23 @@ def test_chance_from_elsewhere_is_refused(draw: Any) -> None:
         pb.compile(lambda x: x * draw())(pb.tensor([1.0]))
 
 
-def test_an_array_that_is_kept_says_so_when_it_is_used() -> None:
-    kept = []
+def test_an_array_that_is_kept_in_a_list_is_refused() -> None:
+    kept: list[Any] = []
 
     @pb.compile
+    def f(x: Any) -> Any:
+        kept.append(x * 2)
+        return x
+
+    with pytest.raises(pb.TraceError, match="`kept` had 0 items and has 1.*return the value"):
+        f(pb.tensor([1.0]))
+    assert kept == []
+
+
+def test_an_array_that_is_kept_all_the_same_says_so_when_it_is_used() -> None:
+    kept: list[Any] = []
+
+    @pb.compile(ignore=["kept"])
     def f(x: Any) -> Any:
         kept.append(x * 2)
         return x

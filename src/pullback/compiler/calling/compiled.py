@@ -64,9 +64,7 @@ def compile(
 class Compiled:
     """A function and its programs. Calling it runs the one that fits, or makes it."""
 
-    def __init__(
-        self, function: Callable[..., Any], max_traces: int | None = None, ignore: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], max_traces: int | None = None, ignore: Iterable[str] = ()) -> None:
         _require_llvmlite()
         if not callable(function):
             raise TypeError(f"compile: expected a function, got {type(function).__name__}: {function!r:.60}")

@@ -6,15 +6,13 @@ the first program and inputs of the second, which is compiled when a gradient is
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 
 from ...autodiff.apply import new_node, select
 from ...autodiff.engine import walk
 from ...autodiff.graph import Leaf, Node
-from ...autodiff.hooks import hooks
 from ...autodiff.operation import Operation, Recipe
 from ...errors import GradientError
 from ...tensor.core import Tensor, make
@@ -54,8 +52,8 @@ class Pulled:
         held = {entry.node: entry.tensor for entry in trace.held.values() if isinstance(entry.node, Leaf)}
         own = {tensor._node: arguments.dynamic[i] for i, (_, tensor) in enumerate(given) if tensor._node is not None}
         known_before = set(recorder.arrays)
-        with _without_hooks_outside(trace.began):
-            with_mode = trace.run(lambda: walk(seeds, retain_graph=True), (), {})
+        # The walk outside, which goes on from here to variables from outside, calls the hooks on those.
+        with_mode = trace.run(lambda: walk(seeds, retain_graph=True, hooks_since=trace.began), (), {})
         sources, gradients = [], []
         for node, g in with_mode.items():
             source = own[node] if node in own else held.get(node)
@@ -142,18 +140,6 @@ class Pulled:
         self._run([*map(np.ascontiguousarray, residuals), *arrays], gradients)
         given = {i for i, part in enumerate(g) if part is not None}
         return tuple([None if given.isdisjoint(asking) else made for made, asking in zip(gradients, self.asking)])
-
-
-@contextmanager
-def _without_hooks_outside(began: int) -> Iterator[None]:
-    """Leave out hooks on variables from outside: the walk outside, which goes on from here to them, calls those."""
-    kept: dict[Node, Any] = {
-        node: hooks.pop(node) for node in list(hooks) if isinstance(node, Leaf) and node.seq < began
-    }
-    try:
-        yield
-    finally:
-        hooks.update(kept)
 
 
 def _dependence(instructions: list[Any], cotangents: list[Value], gradients: list[Value]) -> list[frozenset[int]]:

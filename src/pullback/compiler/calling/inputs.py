@@ -25,12 +25,12 @@ _TENSOR = values.Fresh(None, "a tensor from outside", "")
 class Input:
     """Where a call finds one of the program's inputs."""
 
-    __slots__ = ("value", "argument", "tensors", "place", "array", "view", "is_updated")
+    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated")
 
     def __init__(self, value: Value) -> None:
         self.value = value
         self.argument = -1  # the number of the argument's leaf
-        self.tensors: list[Tensor] = []  # tensors from outside, which all hold the array
+        self.tensor: Tensor | None = None  # from outside
         self.place: Any = None  # where a tensor is found that each call replaces
         self.array: Any = None  # an array from outside that no tensor holds
         self.view: Any = None  # what must be copied into it for each call: a view of another layout
@@ -47,16 +47,14 @@ def _misfit(entry: Input) -> str | None:
     if entry.array is not None:
         array = entry.array if entry.view is None else entry.view
         return None if array.shape == entry.value.shape else f"an array from outside has shape {array.shape} now"
-    if not entry.tensors:
+    if entry.tensor is None:
         return None
-    first = entry.tensors[0]._data
-    if type(first) is not np.ndarray:
-        return f"a tensor from outside is on {entry.tensors[0].device!r} now"
-    if first.shape != entry.value.shape or first.dtype != entry.value.dtype:
+    raw = entry.tensor._data
+    if type(raw) is not np.ndarray:
+        return f"a tensor from outside is on {entry.tensor.device!r} now"
+    if raw.shape != entry.value.shape or raw.dtype != entry.value.dtype:
         was = f"{entry.value.dtype} of shape {entry.value.shape}"
-        return f"a tensor from outside was {was} and is {first.dtype} of shape {first.shape}"
-    if any(tensor._data is not first for tensor in entry.tensors):
-        return "tensors from outside that were the same array are not any more"
+        return f"a tensor from outside was {was} and is {raw.dtype} of shape {raw.shape}"
     return None
 
 
@@ -68,8 +66,8 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
             array = arguments.array(entry.argument) if entry.argument >= 0 else entry.place.get()._data
             is_plain = array.flags.c_contiguous and array.flags.aligned
             inputs.append(array if is_plain else np.array(array, order="C"))
-        elif entry.tensors:
-            array = array_of(entry)
+        elif entry.tensor is not None:
+            array = array_of(entry.tensor, entry.is_updated)
             if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
                 return None
             inputs.append(array)
@@ -80,10 +78,9 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
     return inputs
 
 
-def array_of(entry: Input) -> Any:
+def array_of(tensor: Tensor, is_updated: bool) -> Any:
     """The array behind a tensor from outside: contiguous, and if it will be written, nobody else's."""
-    tensor = entry.tensors[0]
-    if entry.is_updated:
+    if is_updated:
         if not (_NUMPY.is_exclusive(tensor, "_data") and tensor._data.flags.c_contiguous):
             tensor._data = _NUMPY.copy(tensor._data)
         separate(tensor)
@@ -91,8 +88,7 @@ def array_of(entry: Input) -> Any:
         copy = np.array(tensor._data, order="C")
         if not _NUMPY.is_exclusive(tensor, "_data"):
             return copy  # somebody may still write to it, and that is to be seen here
-        for holder in entry.tensors:
-            holder._data = copy
+        tensor._data = copy
     return tensor._data
 
 
@@ -103,7 +99,7 @@ def find_inputs(
 
     `places` are those of tensors, by identity, that each call replaces.
     """
-    holders: dict[Value, list[Tensor]] = {}
+    holders: dict[Value, Tensor] = {}
     found: dict[Value, Any] = {}
     nodes: list[tuple[Tensor, Any]] = []
     for reference, value, node in references:
@@ -113,9 +109,9 @@ def find_inputs(
         if id(tensor) in places:
             found[value] = places[id(tensor)]
         else:
-            holders.setdefault(value, []).append(tensor)
+            holders[value] = tensor
             nodes.append((tensor, node))
-    lifted = {id(array) for _, array in trace.recorder.arrays.values()}
+    lifted = {key for key, (_, array) in trace.recorder.arrays.items() if key == id(array)}
     for guard in guards.reached():
         if isinstance(guard, values.Array):
             guard.is_input = id(guard.value) in lifted
@@ -136,7 +132,7 @@ def find_inputs(
         elif value in found:
             entry.place = found[value]
         elif value in holders:
-            entry.tensors = holders[value]
+            entry.tensor = holders[value]
             entry.is_updated = value in updated
         else:
             entry.array = arrays.pop(value)

@@ -113,7 +113,7 @@ def quick_check(made: Any) -> Any:
 def _checks(made: Any, with_steps: bool = True) -> Rows:
     """Rows for everything that a program depends on, but for the inputs."""
     rows = Rows()
-    rows.inputs = {id(tensor) for entry in made.inputs for tensor in entry.tensors}
+    rows.inputs = {id(entry.tensor) for entry in made.inputs if entry.tensor is not None}
     rows.count(made.calls)
     for variable in (modes._mode, guard._guard_mode, verification._verifying):
         rows.context(variable)
@@ -146,31 +146,26 @@ def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> list[Tenso
         elif entry.place is not None:
             register = _array_of_tensor(rows, _register_of(rows, entry.place))
             rows.array(register, entry.value.dtype, entry.value.shape, _READ, 0, number)
-        elif entry.tensors:
-            _rows_of_tensors(rows, made, entry, number, held, is_held)
+        elif entry.tensor is not None:
+            flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
+            rows.kept.append(entry.tensor)
+            if is_held:
+                register = rows.given(2 + len(made.outputs) + len(held))
+                held.append(entry.tensor)
+                references = references and _REFERENCES_GIVEN
+            else:
+                register = rows.at(layout.slot_address(entry.tensor, "_data"))
+            rows.array(register, entry.value.dtype, entry.value.shape, flags, references, number)
         else:
             bases[number] = entry.array.ctypes.data
             array = entry.array if entry.view is None else entry.view
             if array.flags.owndata and array.base is None:  # else nobody can give it other memory
                 register = rows.constant(array)
                 flags = _READ if entry.view is None else layout.ALIGNED
-                rows.array(register, entry.value.dtype, entry.value.shape, flags, 0, -1 if entry.view is not None else number)
+                rows.array(
+                    register, entry.value.dtype, entry.value.shape, flags, 0, -1 if entry.view is not None else number
+                )
     return held
-
-
-def _rows_of_tensors(rows: Rows, made: Any, entry: Any, number: int, held: list[Tensor], is_held: bool) -> None:
-    flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
-    first = entry.tensors[0]
-    rows.kept += entry.tensors
-    slot = layout.slot_address(first, "_data")
-    register = rows.at(slot)
-    for other in entry.tensors[1:]:  # tensors that share an array: looked at the long way if it changes
-        rows.identical_to(rows.at(layout.slot_address(other, "_data")), register)
-    if is_held:
-        register = rows.given(2 + len(made.outputs) + len(held))
-        held.append(first)
-        references = references and _REFERENCES_GIVEN
-    rows.array(register, entry.value.dtype, entry.value.shape, flags, references, number)
 
 
 def _register_of(rows: Rows, place: Any) -> int:
@@ -197,41 +192,40 @@ def _array_of_tensor(rows: Rows, register: int) -> int:
 def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, int]:
     """The arrays of dynamic arguments, by their leaf's number, as far as native code can reach them."""
     found: dict[int, int] = {}
-    tensors: dict[int, int] = {}
-    numbers = iter(range(len(arguments.leaves)))
-    by_path = {path: i for path, i in zip(arguments.structure._paths(), numbers)}
-
-    def descend(part: Any, register: int, path: str) -> None:
+    objects: dict[int, int] = {}
+    by_path = {path: i for i, path in enumerate(arguments.structure._paths())}
+    waiting = [(part, rows.given(number), f"[{number}]") for number, part in enumerate(made.guards.arguments.items)]
+    while waiting:
+        part, register, path = waiting.pop()
         if isinstance(part, Given):
             i = by_path.get(path)
             if i is not None:
-                tensors[i] = register
+                objects[i] = register
                 found[i] = _array_of_tensor(rows, register) if part.form[0] is Tensor else register
-            return
-        kind = getattr(part, "kind", None)
-        if kind is dict:
-            for key, item, at in zip(part.keys, part.items, rows.entries(register, part.keys)):
-                descend(item, at, f"{path}[{key!r}]")
-        elif kind is list or kind is tuple:
-            for i, (item, at) in enumerate(zip(part.items, rows.items(register, kind, len(part.items)))):
-                descend(item, at, f"{path}[{i}]")
-        elif kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            for name, item, at in zip(kind._fields, part.items, rows.items(register, kind, len(part.items))):
-                descend(item, at, f"{path}.{name}")
-        elif hasattr(kind, "__dataclass_fields__"):
-            for name, item in part.reads.items():
-                if any(isinstance(one, Given) for one in made.guards.reached(item)):
-                    descend(item, rows.attribute(register, name), f"{path}.{name}")
-
-    for number, part in enumerate(made.guards.arguments.items):
-        if any(isinstance(one, Given) for one in made.guards.reached(part)):
-            descend(part, rows.given(number), f"[{number}]")
-    alone = [tensors[i] for i in tensors if arguments.first_of(i) == i]
-    rows.different(alone)
-    for i in tensors:
+        elif any(isinstance(one, Given) for one in made.guards.reached(part)):
+            waiting += _parts_of_argument(rows, part, register, path)
+    rows.different([register for i, register in objects.items() if arguments.first_of(i) == i])
+    for i, register in objects.items():
         if arguments.first_of(i) != i:
-            rows.identical_to(tensors[i], tensors[arguments.first_of(i)])
+            rows.identical_to(register, objects[arguments.first_of(i)])
     return found
+
+
+def _parts_of_argument(rows: Rows, part: Any, register: int, path: str) -> list[tuple[Any, int, str]]:
+    """What is in a container: guards, registers, and paths as trees have them."""
+    kind = getattr(part, "kind", None)
+    if kind is dict:
+        registers = rows.entries(register, part.keys)
+        return [(item, at, f"{path}[{key!r}]") for key, item, at in zip(part.keys, part.items, registers)]
+    if kind is list or kind is tuple:
+        every = enumerate(zip(part.items, rows.items(register, kind, len(part.items))))
+        return [(item, at, f"{path}[{i}]") for i, (item, at) in every]
+    if kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        registers = rows.items(register, kind, len(part.items))
+        return [(item, at, f"{path}.{name}") for name, item, at in zip(kind._fields, part.items, registers)]
+    if hasattr(kind, "__dataclass_fields__"):
+        return [(item, rows.attribute(register, name), f"{path}.{name}") for name, item in part.reads.items()]
+    return []
 
 
 def _returns_plainly(made: Any) -> bool:
@@ -283,10 +277,10 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
     for number, (cell, _, after) in enumerate(made.cells):
         if after is None:
             names[f"cell{number}"] = cell
-            conclude.append(f"cell{number}.value = None")
+            conclude.append(f"cell{number}._value = None")
         elif type(after) is int:
             names[f"cell{number}"] = cell
-            conclude.append(f"g = Tensor(); g._data = o{after}; g._node = None; cell{number}.value = g")
+            conclude.append(f"g = Tensor(); g._data = o{after}; g._node = None; cell{number}._value = g")
     for number, numbers in enumerate(made.numbers):  # before the run: see `Specialization._run`
         steps = [f"stepping{number}_{j}.step" for j in range(len(numbers.slots))]
         if not steps:

@@ -49,15 +49,14 @@ def specialize(
     for library_name, generator in _OF_LIBRARIES.items():
         recorder.roots[library_name] = Root(FixedPlace(generator), recorder.note(generator, library_name))
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
-    guards: Any = None
     try:
         try:
             with listening(recorder) as listener:
                 result = trace.run(function, given_args, given_kwargs)
-        finally:
-            guards = Guards(name, recorder, listener, about_arguments)
-            if sys.exc_info()[0] is not None:
-                guards.restore(given)
+        except BaseException:
+            Guards(name, recorder, listener, about_arguments).restore(given)
+            raise
+        guards = Guards(name, recorder, listener, about_arguments)
         guards.settle(given)
         refuse_caught(name, trace)
         refuse_changed_arguments(function, name, kept, (given_args, given_kwargs), is_whole)
@@ -81,20 +80,21 @@ def specialize(
         ]
         _refuse_written_arrays(name, arguments, written)
         created: list[tuple[Any, Any, Any]] = []
-        trace.note_cell(GradCell())  # nobody else holds this one: the others are compared with it
-        for cell, before in trace.cells.values():
-            after = cell.value
+        trace.cell(GradCell())  # nobody else holds this one: the others are compared with it
+        for held in trace.cells.values():
+            cell, before, after = held.cell, held.before, held.value
             if after is before:
                 created.append((cell, before, SAME))
             elif after is None:
                 created.append((cell, before, None))
             else:
-                number = outputs.setdefault(after._data.value, len(outputs))
+                number = outputs.setdefault(trace.resolve(after)._data.value, len(outputs))
                 created.append((cell, before, number))
         program = trace.finish([value for value, _ in symbols], list(outputs))
         pulled = Pulled.traced(name, trace, program, tracked, symbols, arguments) if tracked else None
     finally:
-        trace.restore()
+        trace.close()
+    trace.settle()
     made = Specialization(name, program, trace, guards)
     made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
     made.left, made.pulled, made.container = left, pulled, container
@@ -109,16 +109,18 @@ def specialize(
     references = [(weakref.ref(held.tensor), held.value, held.node) for held in trace.held.values()]
     nodes = list(trace.nodes.values())
     trace.held.clear()
+    trace.cells.clear()
     places = _carried_inputs(name, guards)
     guards.carried.clear()
-    del result, symbols, given_args, given_kwargs, kept, cell, before, after
+    guards.close()
+    del recorder, listener, root
+    del result, symbols, given_args, given_kwargs, kept, cell, before, after, held
     tracked.clear()
     nodes += find_inputs(made, trace, arguments, references, places, guards)
     references.clear()
     made.cells = _without_own_cells(created)
     made.is_steady = not any(before is None and type(after) is int for _, before, after in made.cells)
-    guards.roots += _library_roots(recorder, trace, made.cells, nodes)
-    guards.close()
+    guards.roots += _library_roots(trace, made.cells, nodes)
     made.trace_seconds = perf_counter() - began
     return made
 
@@ -168,10 +170,9 @@ def _bind(guards: Guards, carried: Carried) -> None:
                 guard.is_fixed = True
 
 
-def _library_roots(
-    recorder: Recorder, trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[tuple[Tensor, Any]]
-) -> list[Root]:
+def _library_roots(trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[tuple[Tensor, Any]]) -> list[Root]:
     """Guards of what optimizers, hooks and gradients were like."""
+    recorder = Recorder("")
     roots = []
     for watch in trace.groups:
         label = f"option {{!r}} of {type(watch.optimizer).__name__}"
@@ -184,6 +185,8 @@ def _library_roots(
     found += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
     found += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
     found += [library.Variable(tensor, node) for tensor, node in nodes]
+    read = {id(thing): (thing, content) for thing, content in trace.values_read}
+    found += [library.Content(thing, content) for thing, content in read.values()]
     found.append(library.Hooks([node for _, node in nodes if isinstance(node, Leaf)]))
     return roots + [Root(FixedPlace(guard.value), guard) for guard in found]
 
@@ -211,7 +214,7 @@ def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[in
         return Fixed(leaf)
     if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
         raise RefusedError
-    trace.lift(leaf)
+    leaf = trace.resolve(leaf)
     number = outputs.setdefault(leaf._data.value, len(outputs))
     if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
         tracked[number] = leaf._node

@@ -44,7 +44,7 @@ def is_verifying() -> bool:
 def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwargs: Any) -> Any:
     """Run the program, put everything back as it was, run the function, and compare."""
     name = compiled_function._name
-    watched = [tensor for entry in made.inputs for tensor in entry.tensors]
+    watched = [entry.tensor for entry in made.inputs if entry.tensor is not None]
     watched += [leaf for leaf in arguments.leaves if isinstance(leaf, Tensor)]
     watched = list({id(tensor): tensor for tensor in watched}.values())
     before = [tensor._data for tensor in watched]  # held here, so that the program updates copies

@@ -5,11 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any, Iterator
 
+import numpy as np
+
 from ...autodiff.hooks import changes as hook_changes, hooks
 from ...tensor.core import Tensor
 from ..llvm.runtime import object_layout as layout
 from .places import Place
-from .values import Change, Guard, Look
+from .values import Change, Guard, Look, Unwritten
 
 
 class Variable(Guard):
@@ -35,6 +37,32 @@ class Variable(Guard):
         rows.word(0, layout.slot_address(self.value, "_node"), id(self.node))
 
 
+class Content(Guard):
+    """The values of a small tensor or array from outside that decided what was traced."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, thing: Any, content: bytes) -> None:
+        super().__init__(thing, f"a tensor of shape {thing.shape}", "")
+        self.content = content
+
+    @property
+    def _raw(self) -> Any:
+        return self.value._data if isinstance(self.value, Tensor) else self.value
+
+    def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
+        if self._raw.tobytes() != self.content:
+            yield Change(self, place, now, f"{self.name} from outside, whose values are read, has others now")
+
+    def emit(self, rows: Any, register: int, path: Any) -> None:
+        raw = self._raw
+        if type(raw) is not np.ndarray or not raw.flags.c_contiguous:
+            raise Unwritten
+        found = rows.at(layout.slot_address(self.value, "_data")) if raw is not self.value else rows.constant(raw)
+        rows.array(found, raw.dtype, raw.shape)
+        rows.content(found, self.content)
+
+
 class Gradient(Guard):
     """Whether there is a gradient in a variable's cell; unless calls replace it, which one."""
 
@@ -46,14 +74,14 @@ class Gradient(Guard):
         self.is_replaced = is_replaced
 
     def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
-        found = self.value.value
+        found = self.value._value
         if (found is None) is not (self.before is None):
             yield Change(self, place, now, f"{self.name} {'is gone' if found is None else 'is there now'}")
         elif found is not self.before and not self.is_replaced:
             yield Change(self, place, now, f"{self.name} is another tensor")
 
     def emit(self, rows: Any, register: int, path: Any) -> None:
-        address = layout.slot_address(self.value, "value")
+        address = layout.slot_address(self.value, "_value")
         if self.before is None or not self.is_replaced:
             rows.kept.append(self.before)
             rows.word(0, address, id(self.before))

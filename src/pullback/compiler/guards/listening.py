@@ -35,17 +35,32 @@ def listening(recorder: Recorder) -> Iterator[Listener]:
     listener = Listener(recorder)
     _hear_of_files()
     outer, _current = _current, listener
-    collects = gc.isenabled()
-    gc.disable()
-    gc.collect(0)  # from here on, what is young was made by the function
     try:
-        with ExitStack() as stack:
-            stack.callback(listener.close)
+        with _knowing_young(recorder), ExitStack() as stack:
+            stack.callback(listener.finish)
             stack.enter_context(_lines(listener))
             yield listener
     finally:
         _current = outer
-        listener.fresh = {id(thing) for thing in gc.get_objects(0)}
+
+
+@contextmanager
+def _knowing_young(recorder: Recorder) -> Iterator[None]:
+    """Let `recorder.young()` list what was made since: all else is set aside from the garbage collector meanwhile."""
+    collects = gc.isenabled()
+    gc.disable()
+    sets_aside = gc.get_freeze_count() == 0  # else somebody has set objects aside for good
+    if sets_aside:
+        gc.freeze()
+        recorder.young = gc.get_objects
+    else:
+        gc.collect(0)
+        recorder.young = functools.partial(gc.get_objects, 0)
+    try:
+        yield
+    finally:
+        if sets_aside:
+            gc.unfreeze()
         if collects:
             gc.enable()
 
@@ -156,8 +171,8 @@ class Listener:
         hook._inner, hook._own = inner, own  # type: ignore[attr-defined]
         return hook
 
-    def close(self) -> None:
-        """Take the hooks away from classes."""
+    def finish(self) -> None:
+        """Take the hooks away from classes, and see what the function has made."""
         for cls, before in reversed(self._hooked):
             for name, own in before.items():
                 if own is None:
@@ -165,6 +180,8 @@ class Listener:
                 else:
                     type.__setattr__(cls, name, own)
         self._hooked.clear()
+        self._functions.clear()
+        self.fresh = {id(thing) for thing in self.recorder.young()}
 
 
 def _site_above(frame: FrameType | None) -> str:

@@ -7,7 +7,6 @@ import array
 import contextvars
 import enum
 import functools
-import gc
 import io
 import logging
 import os
@@ -16,7 +15,7 @@ import threading
 import types
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, MappingView, Set
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -94,6 +93,7 @@ class Recorder:
         self.bags: list[guards.Instance] = []  # plain objects of Python's own, of which attributes are noted by name
         self.unheard: set[type] = set()  # classes that nobody listens to: all attributes of their objects are noted
         self.site = self.first_site = ""
+        self.young: Callable[[], list[Any]] = list  # what was made since the function was called
         self.is_thorough = False  # whether all that could be read counts as read
         self._ran: dict[int, Names] = {}
 
@@ -110,8 +110,9 @@ class Recorder:
         if known is not None:
             return known
         if issubclass(kind, Tensor):
-            is_fresh = type(value._data) is Symbol
-            made: guards.Guard = (guards.Fresh if is_fresh else guards.Captured)(value, name, self.site)
+            if type(value._data) is Symbol:
+                return guards.Fresh(None, name, self.site)
+            made: guards.Guard = guards.Captured(value, name, self.site)
         else:
             made = self._new(value, kind, name)
         self.guards[id(value)] = made
@@ -121,7 +122,7 @@ class Recorder:
     def _new(self, value: Any, kind: type, name: str) -> guards.Guard:
         site = self.site
         if issubclass(kind, _CONSUMED) and kind not in weakref.ProxyTypes:
-            if any(value is young for young in gc.get_objects(0)):
+            if any(value is young for young in self.young()):
                 return guards.Fresh(value, name, site)
             self.refuse(f"reads `{name}`, a {kind.__name__}: what is read from it is gone at the next call. {_PASS_IT}")
         if issubclass(kind, np.ndarray):
@@ -145,7 +146,9 @@ class Recorder:
         if kind is type(functools.cache(len)):
             return guards.Cache(value, name, site, lambda c: (c.__wrapped__,))
         if issubclass(kind, logging.Logger):
-            return guards.Parts(value, name, site, lambda log: (log.getEffectiveLevel(), log.disabled, log.manager.disable))
+            return guards.Parts(
+                value, name, site, lambda log: (log.getEffectiveLevel(), log.disabled, log.manager.disable)
+            )
         if kind is types.FunctionType and "registry" in value.__dict__ and "dispatch" in value.__dict__:
             return guards.Parts(value, name, site, lambda f: (dict(f.registry),))
         if kind is types.FunctionType:
@@ -196,10 +199,11 @@ class Recorder:
     def _note_items(self, made: guards.Items, value: Any, name: str, given: bool) -> None:
         if is_users_class(made.kind):
             self._note_class(made.kind)
-        made.keys = list(value) if issubclass(made.kind, Mapping) else None
-        items = list(value if made.keys is None else value.values())
-        keys = range(len(items)) if made.keys is None else made.keys
-        made.items = [self.note(item, f"{name}[{key!r}]", given) for key, item in zip(keys, items)]
+        own = list(value) if issubclass(made.kind, Mapping) else None
+        items = list(value if own is None else value.values())
+        keys = range(len(items)) if own is None else own
+        found = [self.note(item, f"{name}[{key!r}]", given) for key, item in zip(keys, items)]
+        made.keys, made.items = own, found
 
     def _note_instance(self, made: guards.Instance, value: Any, kind: type, name: str, given: bool) -> None:
         users = is_users_class(kind)

@@ -163,9 +163,7 @@ class Rows:
     def absent(self, register: int, key: Any) -> None:
         self._row(code.ABSENT, 0, register, self._kept(key))
 
-    def array(
-        self, register: int, dtype: Any, shape: Any, flags: int = 0, references: int = 0, base: int = -1
-    ) -> None:
+    def array(self, register: int, dtype: Any, shape: Any, flags: int = 0, references: int = 0, base: int = -1) -> None:
         """An array of this form; its address goes to a base. Small ones by content are to be contiguous."""
         lengths = np.array(shape or (0,), np.int64)
         self.kept += [lengths, dtype]

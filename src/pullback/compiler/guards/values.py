@@ -304,12 +304,14 @@ class Items(Guard):
         super().__init__(value, name, site)
         self.kind = type(value)
         self.keys: list[Any] | None = None  # of a mapping
-        self.items: list[Guard] = []
+        self.items: Any = None  # guards, when all are noted
 
     def parts(self) -> Iterator[Guard]:
-        return iter(self.items)
+        return iter(self.items or ())
 
     def _changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
+        if self.items is None:
+            return  # the trace was interrupted
         if type(now) is not self.kind:
             yield self._change(place, now)
             return
@@ -446,7 +448,10 @@ class Function(Guard):
         yield from self.cells.values()
 
     def _changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
-        if type(now) is not FunctionType or now.__code__ is not self.fields["__code__"].value:
+        code = self.fields.get("__code__")
+        if code is None:
+            return  # the trace was interrupted
+        if type(now) is not FunctionType or now.__code__ is not code.value:
             yield self._change(place, now, "is another function now")
             return
         for name, guard in self.fields.items():

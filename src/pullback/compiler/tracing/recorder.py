@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from functools import cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from ...errors import DtypeError, TraceError
 from ..program import Instruction, Value
 from .shapes import form_of
 from .sites import user_site
-from .symbol import LentError, Symbol, kept
+from .symbol import Symbol, kept
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))
 
@@ -30,17 +29,13 @@ class Recorder:
         self.instructions: list[Instruction] = []
         self.closed = False
         self.refusal: TraceError | None = None
-        self.done = threading.Event()  # every tensor has its array again
-        self.thread = threading.get_ident()  # who traces: other threads may meet symbols, and must not write here
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
-        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity: the arrays met, kept alive
+        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of arrays or tensors met, which are kept alive
 
     def record(self, op: str, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
         """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
         if named:
             args = positional(op, args, named)
-        if self.thread != threading.get_ident() and _any_lent(args):
-            raise LentError(self, user_site())
         if self.closed:
             raise kept()
         if op in _INDEXED:
@@ -62,7 +57,7 @@ class Recorder:
 
     def refused(self, error: TraceError) -> TraceError:
         """Note that the function asks for what cannot be traced: it may catch the error, and go on as it never does."""
-        if self.refusal is None and self.thread == threading.get_ident():
+        if self.refusal is None:
             self.refusal = error
         return error
 
@@ -94,9 +89,12 @@ class Recorder:
             return self.lift_array(np.asarray(arg))
         return arg
 
-    def lift_array(self, array: Any) -> Value:
-        """The value that stands for a NumPy array from outside."""
-        found = self.arrays.get(id(array))
+    def lift_array(self, array: Any, tensor: Any = None) -> Value:
+        """The value that stands for a NumPy array from outside, or for that of a tensor: others may share it now, and
+        one of them be written later.
+        """
+        key = id(array if tensor is None else tensor)
+        found = self.arrays.get(key)
         if found is None:
             if not array.dtype.isnative:
                 raise DtypeError(
@@ -104,19 +102,13 @@ class Recorder:
                     f"order than this machine's. Convert it with `.astype({array.dtype.newbyteorder('=').str!r})`."
                 )
             value = Value(array.shape, array.dtype, user_site())
-            found = self.arrays[id(array)] = (value, array)
+            found = self.arrays[key] = (value, array)
         return found[0]
 
 
 def native(array: Any) -> Any:
     """An array with the bytes of its elements in this machine's order, as compiled code reads them."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _any_lent(args: Any) -> bool:
-    return any(
-        arg.lent is not None if type(arg) is Symbol else type(arg) in (tuple, list) and _any_lent(arg) for arg in args
-    )  # fmt: skip
 
 
 def indexed(op: str, args: tuple[Any, ...]) -> list[tuple[Value, int]]:

@@ -16,14 +16,16 @@ class Numbers:
 
     __slots__ = ("optimizer", "group", "slot", "slots", "ahead", "array", "last", "symbols")
 
-    def __init__(self, optimizer: Any, group: dict[str, Any], slot: Any, ahead: int, recorder: Any) -> None:
+    def __init__(
+        self, optimizer: Any, group: dict[str, Any], slot: Any, working: Any, ahead: int, recorder: Any
+    ) -> None:
         self.optimizer = optimizer
         self.group = group
         self.slot = slot  # whose count of steps is that of all that share these numbers
         self.slots: list[Any] = []  # these
         self.ahead = ahead  # which step of a call it is: the first is 1
         values = optimizer.constants(group, slot.step + ahead)
-        self.array = np.zeros(len(values), slot.working)
+        self.array = np.zeros(len(values), working)
         self.last: Any = None
         whole = Symbol(recorder.lift_array(self.array), recorder)
         self.symbols = tuple([recorder.record("getitem", (whole, i)) for i in range(len(values))])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from typing import Any
 
 import numpy as np
 
+from ... import modes
 from ...errors import TraceError
 from ..program import Value
 from .sites import user_site
@@ -30,70 +29,23 @@ _ADVICE_FOR_VALUES = (
 )
 
 
-#: Seconds that another thread waits for a trace to end before it gives up.
-PATIENCE = 60.0
-
-
-class LentError(TraceError):
-    """A tensor was used by another thread than the one that traces, while it had a symbol in place of its array."""
-
-    def __init__(self, recorder: Any, site: str) -> None:
-        super().__init__(
-            f"{site}: this tensor is used by a function that pb.compile traces in another thread just now."
-        )
-        self.recorder = recorder
-
-    def settled(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The same tensors, once they have their arrays again."""
-        if not self.recorder.done.wait(PATIENCE):
-            raise self
-        for x in inputs:
-            raw = getattr(x, "_data", None)
-            if type(raw) is Symbol:  # one that was cloned from a tensor while that was lent
-                array = raw.lent_array()
-                if array is None:
-                    raise self
-                x._data = array
-        return inputs
-
-
 class Symbol:
     """A value of the program that is being written, as a raw array of the trace backend."""
 
-    __slots__ = ("value", "recorder", "lent", "__weakref__")
+    __slots__ = ("value", "recorder", "__weakref__")
 
     __array_ufunc__ = None  # NumPy's arrays leave operators to the symbol beside them
 
     def __init__(self, value: Value, recorder: Any) -> None:
         self.value = value
         self.recorder = recorder
-        self.lent: Any = None  # a reference to the array in whose place a tensor from outside has this
-
-    def lend_for(self, array: Any) -> Symbol:
-        """Stand in for `array` while the trace runs."""
-        self.lent = weakref.ref(array)
-        return self
-
-    def lent_array(self) -> Any:
-        """The array that this stands in for, if it does and if it is still there."""
-        return None if self.lent is None else self.lent()
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether it stands in for an array, and who asks is another thread than the one that traces."""
-        return self.lent is not None and self.recorder.thread != threading.get_ident()
-
-    def elsewhere(self) -> LentError:
-        """What to raise, or to wait with, where another thread met this."""
-        return LentError(self.recorder, user_site())
 
     def _values(self, what: str) -> np.ndarray:
-        """The array, for a thread that met this only because another one is tracing; for everybody else an error."""
-        if self.is_foreign and self.recorder.done.wait(PATIENCE):
-            array = self.lent_array()
-            if array is not None:
-                return array
-        raise self._refuse(what)
+        """The values, if the array is from outside and the trace is running here; else an error."""
+        trace = modes.tracing()
+        if trace is None or trace.recorder is not self.recorder:
+            raise self.refusal(what)
+        return trace.read_values(self, what)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -125,16 +77,17 @@ class Symbol:
 
     # -- what would need values --------------------------------------------------------------------
 
-    def _refuse(self, what: str) -> TraceError:
-        if self.recorder.closed:
-            return kept()
+    def refusal(self, what: str) -> TraceError:
+        """The error for who wants values for `what`; the trace knows that it was raised."""
+        return kept() if self.recorder.closed else self.recorder.refused(self.error(what))
+
+    def error(self, what: str) -> TraceError:
+        """What is wrong about wanting values for `what`."""
         site = self.value.site
         made = f" It {'is' if site.startswith('argument') else 'was made at'} {site}." if site else ""
-        return self.recorder.refused(
-            TraceError(
-                f"{user_site()}: {what} needs the values of an array of shape {self.shape}, which has none while the "
-                f"function is traced by pb.compile.{made} {_ADVICE.get(what, _ADVICE_FOR_VALUES)}"
-            )
+        return TraceError(
+            f"{user_site()}: {what} needs the values of an array of shape {self.shape}, which has none while the "
+            f"function is traced by pb.compile.{made} {_ADVICE.get(what, _ADVICE_FOR_VALUES)}"
         )
 
     def __bool__(self) -> bool:

@@ -1,12 +1,14 @@
 """Tracing: running a function once on symbols, and finding out what it read, wrote and left behind.
 
-Tensors that the function finds outside of it become inputs the moment they are touched: their raw array is replaced by
-a symbol for the time of the trace. At the end they get their arrays back, and what the function wrote to them becomes
-an update of the program. So a trace that fails has changed nothing.
+Tensors that the function finds outside of it become inputs the moment they are touched. They are not changed: the trace
+has a stand-in for each, with a symbol for its array, which operations take in its place and which is written in its
+place; it has its own contents of gradient cells in the same way. At the end what was written becomes updates of the
+program. So a trace leaves no mark, whether it succeeds or fails, and other threads do not notice it.
 """
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable, Iterable
 
 import numpy as np
@@ -17,6 +19,7 @@ from ...errors import DeviceError, TraceError
 from ...optim.arithmetic import arithmetic_of
 from ...random import Generator, at_state, default_generator
 from ...tensor.core import Tensor, make
+from ...tensor.writing import separate
 from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)
 from .recorder import Recorder
@@ -28,16 +31,41 @@ _ndarray = np.ndarray
 TRACE: Any = backends.for_device("trace")[0]
 
 
+#: Bytes of the largest tensor or array from outside whose values may decide what is traced.
+MOST_BYTES_READ = 4096
+
+
 class Held:
-    """A tensor from outside that the function touched, and what it was before."""
+    """A tensor from outside that the function touched, what it was before, and what stands for it in the trace."""
 
-    __slots__ = ("tensor", "raw", "node", "value")
+    __slots__ = ("tensor", "array", "node", "value", "stand_in", "is_used")
 
-    def __init__(self, tensor: Tensor, value: Value) -> None:
+    def __init__(self, tensor: Tensor, array: Any, recorder: Recorder) -> None:
         self.tensor = tensor
-        self.raw = tensor._data
+        self.array = array
         self.node = tensor._node
-        self.value = value
+        self.value = recorder.lift_array(array, tensor)
+        self.stand_in = make(Symbol(self.value, recorder), self.node)
+        self.is_used = False  # whether the function looked at it, not only wrote to a variable that it is a clone of
+        cell = getattr(tensor, "_cell", None)
+        if cell is not None:
+            self.stand_in._cell = cell
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the function has given it other values."""
+        raw = self.stand_in._data
+        return type(raw) is not Symbol or raw.value is not self.value
+
+
+class HeldCell:
+    """A gradient cell that the function looked at, what was in it before, and what is in it for the trace."""
+
+    __slots__ = ("cell", "before", "value")
+
+    def __init__(self, cell: GradCell) -> None:
+        self.cell = cell
+        self.before = self.value = cell._value
 
 
 class Trace:
@@ -48,53 +76,114 @@ class Trace:
         self.default_generator = default_generator()
         self.recorder = Recorder()
         self.held: dict[int, Held] = {}  # tensors from outside, by identity
-        self.cells: dict[int, tuple[GradCell, Any]] = {}  # gradient cells that change, with what was in them
+        self.cells: dict[int, HeldCell] = {}  # gradient cells, by identity
+        self.values_read: list[tuple[Any, bytes]] = []  # tensors and arrays from outside, with the values that decided
         self.numbers: list[Numbers] = []  # an optimizer's numbers, which change from step to step
         self.draws: dict[int, Draws] = {}  # generators that were drawn from, by identity
         self.finished_draws: list[Draws] = []  # of generators that were seeded anew
         self.slots: list[Any] = []  # of parameters that an optimizer updated, once for each update
-        self.modules: dict[int, tuple[Any, bool]] = {}  # modules that were called, with their mode
         self.groups: list[GroupWatch] = []
         self.attributes: list[AttributeWatch] = []
         self.optimizers: dict[int, OptimizerWatch] = {}  # by identity
         self.nodes: dict[int, tuple[Tensor, Any]] = {}  # tensors whose need of a gradient was looked at
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
+        self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
+        self._constants: set[Value] = set()  # arrays that the function made without reading any
+        self._decisive: dict[Value, TraceError] = {}  # what to say if values that decided are written
+        self._settled: dict[int, tuple[Any, Any, Any]] = {}  # by a slot's identity: optimizer, slot, what it will be
 
-    # -- tensors from outside ----------------------------------------------------------------------
+    # -- tensors and arrays from outside -----------------------------------------------------------
 
-    def lift(self, tensor: Any) -> None:
-        """Make a tensor from outside an input of the program."""
+    def resolve(self, tensor: Any) -> Any:
+        """What stands for a tensor: its stand-in if it is from outside, else itself."""
         if type(tensor) is not Tensor:
-            return
+            return tensor
         raw = tensor._data
         if type(raw) is Symbol:
-            if raw.recorder is not self.recorder and raw.recorder.closed:
+            if raw.recorder is not self.recorder:
                 self.recorder._argument(raw)  # says whose it is
-            return
-        if type(raw) is not _ndarray:
-            raise DeviceError(
-                f"{user_site()}: pb.compile compiles for NumPy's arrays so far, and found a tensor on "
-                f"{tensor.device!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
-            )
-        value = self.recorder.lift_array(raw)
-        self.held[id(tensor)] = Held(tensor, value)
-        tensor._data = Symbol(value, self.recorder).lend_for(raw)
-        tensor._origin = None
+            return tensor
+        held = self._hold(tensor, raw)
+        held.is_used = True
+        return held.stand_in
 
-    def lift_all(self, inputs: Iterable[Any]) -> None:
-        for x in inputs:
-            if type(x) is Tensor and type(x._data) is not Symbol:
-                self.lift(x)
+    def resolve_all(self, inputs: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple([self.resolve(x) if type(x) is Tensor and type(x._data) is not Symbol else x for x in inputs])
 
-    def original(self, tensor: Tensor) -> Any:
-        """The raw array that a tensor had before the trace."""
+    def _hold(self, tensor: Tensor, raw: Any) -> Held:
         held = self.held.get(id(tensor))
-        return tensor._data if held is None else held.raw
+        if held is None:
+            if type(raw) is not _ndarray:
+                raise DeviceError(
+                    f"{user_site()}: pb.compile compiles for NumPy's arrays so far, and found a tensor on "
+                    f"{tensor.device!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
+                )
+            held = self.held[id(tensor)] = Held(tensor, raw, self.recorder)
+        return held
 
-    def note_cell(self, cell: GradCell) -> None:
-        """Remember what was in a gradient cell before the function changes it."""
-        if id(cell) not in self.cells:
-            self.cells[id(cell)] = (cell, cell.value)
+    def lift(self, array: Any) -> Any:
+        """The symbol for a NumPy array from outside, which calls will find where it is."""
+        return Symbol(self.recorder.lift_array(array), self.recorder)
+
+    def constant(self, raw: Any) -> Any:
+        """The symbol for a raw array that the function has made of plain Python values."""
+        if type(raw) is not _ndarray:
+            return raw
+        symbol = self.lift(raw)
+        self._constants.add(symbol.value)
+        return symbol
+
+    def clones_of(self, leaf: Leaf) -> list[Any]:
+        """References to the clones of a variable, as far as this trace is concerned."""
+        if leaf.seq > self.began:
+            return leaf._clones
+        if leaf not in self._clones:
+            alive = [clone for reference in leaf._clones if (clone := reference()) is not None and clone._node is leaf]
+            self._clones[leaf] = [weakref.ref(self._hold(clone, clone._data).stand_in) for clone in alive]
+        return self._clones[leaf]
+
+    def cell(self, cell: GradCell) -> HeldCell:
+        """A gradient cell as it is in this trace."""
+        held = self.cells.get(id(cell))
+        if held is None:
+            held = self.cells[id(cell)] = HeldCell(cell)
+        return held
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def find_values(self, thing: Any) -> Any:
+        """A copy of the values of something small from outside (a tensor, its symbol, an array), or None.
+
+        They are noted: with other values the function would be traced again.
+        """
+        symbol = self.resolve(thing)._data if isinstance(thing, Tensor) else thing
+        array = symbol
+        if type(symbol) is Symbol:
+            found = [array for value, array in self.recorder.arrays.values() if value is symbol.value]
+            if not found:
+                return None
+            array = found[0]
+            if symbol.value in self._constants:
+                return array.copy()
+        if array.nbytes > MOST_BYTES_READ:
+            return None
+        holders = [held.tensor for held in self.held.values() if held.array is array]
+        self.values_read += [(holder, array.tobytes()) for holder in holders or [array]]
+        return array.copy()
+
+    def read_values(self, thing: Any, why: str) -> Any:
+        """As `find_values`; an error that says `why` values are needed where there are none."""
+        symbol = self.resolve(thing)._data if isinstance(thing, Tensor) else thing
+        if type(symbol) is not Symbol:
+            symbol = self.lift(symbol)
+        values = self.find_values(symbol)
+        if values is None:
+            raise symbol.refusal(why)
+        if symbol.value not in self._decisive:
+            self._decisive[symbol.value] = symbol.error(why)
+        return values
+
+    # -- what belongs to the program without being an array ----------------------------------------
 
     def note_attribute(self, thing: Any, name: str) -> None:
         """Remember an attribute that is a plain number: the program is right only while it stays."""
@@ -110,10 +199,6 @@ class Trace:
                     if isinstance(slot.parameter, Tensor) and id(slot.parameter) not in self.held:
                         self.nodes[id(slot.parameter)] = (slot.parameter, slot.parameter._node)
         return watch
-
-    def note_module(self, module: Any) -> None:
-        """Remember that a module was called: the program is right only while its mode stays."""
-        self.modules[id(module)] = (module, module.training)
 
     def check(self, raws: Iterable[Any]) -> None:
         """Have the numerics guard look at these arrays when the program has run."""
@@ -166,38 +251,51 @@ class Trace:
             watch = GroupWatch(optimizer, group)
             self.groups.append(watch)
             for slot, gradient in found:
-                parameter = slot.parameter
-                if not isinstance(parameter, Tensor):
-                    raise TraceError(f"{user_site()}: pb.compile cannot follow an optimizer of plain NumPy arrays.")
-                raw = self.original(parameter)
-                with modes.changed(tracing=None):
-                    slot.settle(optimizer, group, raw)
-                self.lift(parameter)
+                settled = self._settle(optimizer, group, slot)
                 ahead = 1 + sum(other is slot for other in self.slots)
-                key = (id(group), slot.step + ahead, slot.working.str)
+                key = (id(group), slot.step + ahead, settled.working.str)
                 numbers = shared.get(key)
                 if numbers is None:
-                    numbers = shared[key] = Numbers(optimizer, group, slot, ahead, self.recorder)
+                    numbers = shared[key] = Numbers(optimizer, group, slot, settled.working, ahead, self.recorder)
                     self.numbers.append(numbers)
                 numbers.slots.append(slot)
-                optimizer_watch.buffers.append((slot, slot.buffers))
-                for buffer in slot.buffers:
-                    self.lift(buffer)
-                self._advance(xp, optimizer, watch.options, slot, gradient, numbers.symbols)
+                optimizer_watch.buffers.append((slot, settled.buffers))
+                self._advance(xp, optimizer, watch.options, settled, gradient, numbers.symbols)
                 self.slots.append(slot)
 
+    def _settle(self, optimizer: Any, group: dict[str, Any], slot: Any) -> Any:
+        """A slot as it will be once it has buffers; it gets them when the trace has ended."""
+        if not isinstance(slot.parameter, Tensor):
+            raise TraceError(f"{user_site()}: pb.compile cannot follow an optimizer of plain NumPy arrays.")
+        self.resolve(slot.parameter)
+        held = self.held.get(id(slot.parameter))
+        _, _, before = self._settled.get(id(slot), (None, None, slot))
+        with modes.changed(tracing=None):
+            settled = before.settled(optimizer, group, slot.raw if held is None else held.array)
+        if settled is not slot:
+            self._settled[id(slot)] = optimizer, slot, settled
+        return settled
+
+    def settle(self) -> None:
+        """After the trace: give the slots the buffers that were made for them."""
+        for optimizer, slot, settled in self._settled.values():
+            slot.take_over(settled, optimizer)
+
     def _advance(self, xp: Any, optimizer: Any, group: Any, slot: Any, gradient: Any, constants: Any) -> None:
-        w = slot.parameter._data
-        buffers = [buffer._data for buffer in slot.buffers]
+        parameter, *buffers = self.resolve_all((slot.parameter, *slot.buffers))
+        slot.refuse_result(parameter)
+        w = parameter._data
+        old = [buffer._data for buffer in buffers]
         spare = (None,) * optimizer.scratch
         if slot.halved:
             wide, gradient = xp.convert(w, slot.working, None), xp.convert(gradient, slot.working, None)
-            new, *new_buffers = optimizer.update(xp, group, constants, wide, gradient, buffers, spare, None)
+            new, *new_buffers = optimizer.update(xp, group, constants, wide, gradient, old, spare, None)
             new = xp.convert(new, slot.dtype, None)
         else:
-            new, *new_buffers = optimizer.update(xp, group, constants, w, gradient, buffers, spare, None)
-        slot.parameter._data = new
-        for buffer, fresh in zip(slot.buffers, new_buffers):
+            new, *new_buffers = optimizer.update(xp, group, constants, w, gradient, old, spare, None)
+        separate(parameter)
+        parameter._data = new
+        for buffer, fresh in zip(buffers, new_buffers):
             buffer._data = fresh
 
     # -- the end -----------------------------------------------------------------------------------
@@ -207,40 +305,29 @@ class Trace:
         with modes.changed(tracing=self, checkpointing=None, tapes=()):
             return function(*args, **kwargs)
 
-    def restore(self) -> None:
-        """Give every tensor and cell back what it had."""
-        try:
-            self._give_back()
-        except BaseException:  # Ctrl-C in the middle of it: a tensor must not be left with a symbol
-            self._give_back()
-            raise
-        finally:
-            self.recorder.done.set()
-
-    def _give_back(self) -> None:
-        self.recorder.closed = True
-        for held in self.held.values():
-            held.tensor._data = held.raw
-            held.tensor._node = held.node
-        for cell, before in self.cells.values():
-            cell.value = before
-
     def finish(self, arguments: list[Value], outputs: list[Value]) -> Program:
         """The program, with these arguments first among its inputs; what was written to tensors are its updates."""
+        self.held = {key: held for key, held in self.held.items() if held.is_used or held.is_written}
         updates: dict[Value, Value] = {}
         for held in self.held.values():
-            raw = held.tensor._data
-            if held.tensor._node is not held.node and not isinstance(held.tensor._node, Leaf):
+            tensor, raw = held.stand_in, held.stand_in._data
+            if type(tensor) is not Tensor or (tensor._node is not held.node and not isinstance(tensor._node, Leaf)):
                 raise TraceError(
                     f"a tensor of shape {held.tensor.shape} from outside the function has become the result of traced "
                     "operations that need a gradient. Write to it inside `with pb.no_grad():`."
                 )
-            if type(raw) is Symbol and raw.value is not held.value:
+            if held.is_written:
                 if raw.shape != held.value.shape or raw.dtype != held.value.dtype:
                     raise TraceError(
                         f"a tensor from outside the function had shape {held.value.shape}, {held.value.dtype} and was "
                         f"left with {raw.shape}, {raw.dtype}. Return a new tensor instead."
                     )
+                if held.value in self._decisive:
+                    raise self._decisive[held.value]
                 updates[held.value] = raw.value
         inputs = [*arguments, *(value for value, _ in self.recorder.arrays.values())]
         return Program(inputs, self.recorder.instructions, outputs, list(updates.items()))
+
+    def close(self) -> None:
+        """No more can be traced: who uses a symbol from here on has kept it."""
+        self.recorder.closed = True

@@ -291,7 +291,7 @@ def array_large_replaced(compiled: Any) -> Iterator[Any]:
     yield f(X)
 
 
-@case
+@case(refused=True)
 def array_large_of_which_the_shape_is_read(compiled: Any) -> Iterator[Any]:
     held = [np.ones((2000, 2), np.float32)]
     f = compiled(lambda x: x * len(held[0]) + held[0].shape[1])

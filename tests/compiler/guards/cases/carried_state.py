@@ -165,7 +165,7 @@ def last_output_in_a_module(compiled: Any) -> Iterator[Any]:
         yield model.last, model.last_shape
 
 
-@case
+@case(refused=True)
 def shape_remembered(compiled: Any) -> Iterator[Any]:
     seen = SimpleNamespace(shape=None, dtype=None)
 
@@ -251,7 +251,7 @@ def cache_filled_once(compiled: Any) -> Iterator[Any]:
     yield f(X)
 
 
-@case
+@case(refused=True)
 def object_made_and_kept(compiled: Any) -> Iterator[Any]:
     @dataclass
     class Output:

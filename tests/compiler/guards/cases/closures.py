@@ -204,7 +204,7 @@ def function_two_factories_deep(compiled: Any) -> Iterator[Any]:
     yield f(X)
 
 
-@case(refused=True)
+@case
 def nonlocal_tensor_carried(compiled: Any) -> Iterator[Any]:
     state: Any = None
 

@@ -222,7 +222,7 @@ def python_module_with_its_own_getattr(compiled: Any) -> Iterator[Any]:
     yield f(X)
 
 
-@case
+@case(refused=True)
 def names_of_this_module_by_sys_modules(compiled: Any) -> Iterator[Any]:
     f = compiled(lambda x: x * len(getattr(sys.modules[__name__], "NAME")))  # noqa: B009
     global NAME

@@ -221,7 +221,7 @@ def weak_dictionary(compiled: Any) -> Iterator[Any]:
     yield f(X)
 
 
-@case
+@case(refused=True)
 def weak_proxy(compiled: Any) -> Iterator[Any]:
     class Config:
         scale = 2.0

@@ -179,7 +179,7 @@ def global_imported_module_is_another(compiled: Any) -> Iterator[Any]:
         yield f(X)
 
 
-@case(refused=True)
+@case
 def global_write_that_does_not_depend_on_the_past(compiled: Any) -> Iterator[Any]:
     def remember(x: Any) -> Any:
         global UNUSED
@@ -194,7 +194,7 @@ def global_write_that_does_not_depend_on_the_past(compiled: Any) -> Iterator[Any
             yield UNUSED
 
 
-@case(refused=True)
+@case
 def global_tensor_assigned_inside(compiled: Any) -> Iterator[Any]:
     def remember(x: Any) -> Any:
         global NOTHING
@@ -217,7 +217,7 @@ def global_that_is_not_read_changes(compiled: Any) -> Iterator[Any]:
             yield f(X)
 
 
-@case
+@case(refused=True)
 def globals_read_as_a_dict(compiled: Any) -> Iterator[Any]:
     with restored(globals()):
         f = compiled(lambda x: x * globals()["SCALE"])

@@ -151,7 +151,6 @@ changes(
     lambda t: lambda x: x * t.item(),
     write(3.0),
     write(2.0),
-    refused=True,
 )
 changes(
     "tensor_value_by_float",
@@ -159,9 +158,8 @@ changes(
     lambda t: lambda x: x * float(t),
     write(3.0),
     write(2.0),
-    refused=True,
 )
-changes("tensor_value_by_int", lambda: pb.tensor(1), lambda t: lambda x: x * int(t), write(3), refused=True)
+changes("tensor_value_by_int", lambda: pb.tensor(1), lambda t: lambda x: x * int(t), write(3))
 changes(
     "tensor_value_in_a_choice",
     pair,
@@ -170,19 +168,14 @@ changes(
     write(1.0, 2.0),
     refused=True,
 )
-changes(
-    "tensor_value_by_tolist", pair, lambda t: lambda x: sum(x * n for n in t.tolist()), write(5.0, 6.0), refused=True
-)
-changes("tensor_value_by_numpy", pair, lambda t: lambda x: x * float(t.numpy()[0]), write(5.0, 6.0), refused=True)
-changes(
-    "tensor_value_as_a_place", lambda: pb.tensor(0), lambda t: lambda x: x[int(t)], write(1), write(0), refused=True
-)
+changes("tensor_value_by_tolist", pair, lambda t: lambda x: sum(x * n for n in t.tolist()), write(5.0, 6.0))
+changes("tensor_value_by_numpy", pair, lambda t: lambda x: x * float(t.numpy()[0]), write(5.0, 6.0))
+changes("tensor_value_as_a_place", lambda: pb.tensor(0), lambda t: lambda x: x[int(t)], write(1), write(0))
 changes(
     "tensor_value_as_a_mask",
     lambda: pb.tensor([True, False]),
     lambda t: lambda x: x[t],
     write(True, True),
-    refused=True,
 )
 changes(
     "tensor_shape_in_a_choice",

@@ -18,14 +18,12 @@ from ..functions.creation import asarray
 from ..functions.elementwise import maximum, minimum, sqrt, square
 from ..functions.sorting import where
 from ..tensor.core import Tensor
-from .surroundings import Surroundings
 from .weighing import finite_value, weight_of
 
 if TYPE_CHECKING:
     from .updating import Updater
 
 _RANGE = 1e-30, 1e30  # of a sum of squares, so that none of them has vanished or overflowed
-_MOST_CHANGES = 3  # of what a program takes for granted, before it is left alone
 
 
 class NotCompiledWarning(UserWarning):
@@ -79,45 +77,26 @@ class CompiledStep:
     """
 
     def __init__(self, updater: Updater, is_required: bool) -> None:
+        from ..compiler.calling import Compiled
+
         self._updater = updater
         self._is_required = is_required
-        self._changes = 0
         self.failure = ""
-        self._start()
-
-    def _start(self) -> None:
-        from ..compiler.calling import compile
-
-        self._surroundings = Surroundings(self._updater.model, self._updater.loss)
-        self._compiled = compile(self._step)
+        self._compiled = Compiled(
+            lambda *batch: self._step(*batch), name="the step", reads={"model": updater.model, "loss": updater.loss}
+        )
 
     def run(self, batch: tuple[Any, ...]) -> tuple[Any, Any, float, float, bool] | None:
         """The output, the loss, the gradient's norm, the loss's weight, whether it is a sum; None if not compiled."""
-        reason = self._reason_to_stop()
-        if reason is None:
-            try:
-                output, loss, norm, *weight = self._compiled(*batch)
-                return output, loss, float(norm), float(weight[0]) if weight else weight_of(batch[-1]), bool(weight)
-            except (NumericalInstabilityError, MemoryError):
+        try:
+            output, loss, norm, *weight = self._compiled(*batch)
+            return output, loss, float(norm), float(weight[0]) if weight else weight_of(batch[-1]), bool(weight)
+        except (NumericalInstabilityError, MemoryError):
+            raise
+        except Exception as error:
+            if self._is_required:
                 raise
-            except Exception as error:
-                self._surroundings.restore()
-                if self._is_required:
-                    raise
-                reason = described(error)
-        elif self._is_required:
-            raise TraceError(f"Trainer: the step cannot be compiled: {reason}.")
-        self.failure = reason
-        return None
-
-    def _reason_to_stop(self) -> str | None:
-        """Why no program would do, now that something has changed; else get ready for another one."""
-        name = self._surroundings.changed()
-        if name is not None:
-            self._changes += 1
-            if self._changes > _MOST_CHANGES:
-                return f"`{name}`, which the step looks at, keeps changing; a number that changes is best a tensor"
-            self._start()
+            self.failure = described(error)
         return None
 
     # -- the step ----------------------------------------------------------------------------------
@@ -145,9 +124,6 @@ class CompiledStep:
         if updater.clip_norm is not None:
             clip(gradients, norm, updater.clip_norm)
         updater.optimizer.step(gradients)
-        changed = self._surroundings.changed()
-        if changed is not None:
-            raise TraceError(f"the step changes `{changed}`, which a program would do once, when it is traced")
         result = tree.map(_detached, output), loss.detach(), norm
         return (*result, asarray(weight).detach().astype("float64")) if is_sum else result
 

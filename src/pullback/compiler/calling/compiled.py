@@ -64,7 +64,14 @@ def compile(
 class Compiled:
     """A function and its programs. Calling it runs the one that fits, or makes it."""
 
-    def __init__(self, function: Callable[..., Any], max_traces: int | None = None, ignore: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        max_traces: int | None = None,
+        ignore: Iterable[str] = (),
+        name: str | None = None,
+        reads: dict[str, Any] | None = None,
+    ) -> None:
         _require_llvmlite()
         if not callable(function):
             raise TypeError(f"compile: expected a function, got {type(function).__name__}: {function!r:.60}")
@@ -82,6 +89,8 @@ class Compiled:
         self.function = function
         self.max_traces = max_traces
         self.ignore = tuple(ignore)
+        self._given_name = name
+        self._reads = reads or {}  # what a function of the library's reads, of which nobody else can know
         self.recompilations: list[str] = []  # why, each time after the first
         self._programs: list[Specialization] = []  # the one used last comes first
         self._quick: Any = None  # the short way of the first one
@@ -116,6 +125,8 @@ class Compiled:
 
     @property
     def _name(self) -> str:
+        if self._given_name is not None:
+            return self._given_name
         function = self.function.func if isinstance(self.function, partial) else self.function
         return getattr(function, "__name__", type(function).__name__)
 
@@ -242,7 +253,7 @@ class Compiled:
             )
         if change is not None:
             self._stability.note(change, self._calls + sum(int(made.calls[0]) for made in self._programs))
-        made = specialize(self._name, self.function, arguments, self.ignore)
+        made = specialize(self._name, self.function, arguments, self.ignore, self._reads)
         made.key = key
         if not made.is_steady and (key, made.state) not in self._unsteady:
             # this call makes gradients that the next one will find: compile that one

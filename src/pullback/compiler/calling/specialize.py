@@ -6,7 +6,7 @@ import random
 import sys
 import weakref
 from time import perf_counter
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
@@ -35,9 +35,16 @@ _OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.rand
 
 
 def specialize(
-    name: str, function: Callable[..., Any], arguments: Arguments, ignore: tuple[str, ...] = ()
+    name: str,
+    function: Callable[..., Any],
+    arguments: Arguments,
+    ignore: tuple[str, ...] = (),
+    reads: Mapping[str, Any] | None = None,
 ) -> Specialization:
-    """Trace `function` for these arguments. Whatever the trace does outside of it is undone."""
+    """Trace `function` for these arguments. Whatever the trace does outside of it is undone.
+
+    `reads` are things that it reads beside what code of the user's reads, by their names.
+    """
     began = perf_counter()
     trace = Trace()
     recorder = Recorder(name, ignore)
@@ -46,8 +53,8 @@ def specialize(
     about_arguments = _noted(recorder, arguments)
     root = Root(FixedPlace(function), recorder.note(function, name))
     recorder.roots["function"] = root
-    for library_name, generator in _OF_LIBRARIES.items():
-        recorder.roots[library_name] = Root(FixedPlace(generator), recorder.note(generator, library_name))
+    for known_as, thing in {**_OF_LIBRARIES, **(reads or {})}.items():
+        recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
     try:
         try:

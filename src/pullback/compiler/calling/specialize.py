@@ -15,7 +15,7 @@ from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import TraceError
 from ...tensor.core import Tensor
-from ..guards import Guards, Recorder, library, listening, values
+from ..guards import Guards, Listener, Recorder, library, listening, values
 from ..guards.guard_set import Carried
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
 from ..guards.recorder import Root
@@ -55,10 +55,11 @@ def specialize(
     recorder.roots["function"] = root
     for known_as, thing in {**_OF_LIBRARIES, **(reads or {})}.items():
         recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
+    listener = Listener(recorder)
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
     try:
         try:
-            with listening(recorder) as listener:
+            with listening(listener):
                 result = trace.run(function, given_args, given_kwargs)
         except BaseException:
             Guards(name, recorder, listener, about_arguments).restore(given)

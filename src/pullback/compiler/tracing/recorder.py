@@ -30,7 +30,7 @@ class Recorder:
         self.closed = False
         self.refusal: TraceError | None = None
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
-        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity: the arrays met, kept alive
+        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of array or owner: the arrays met, kept alive
 
     def record(self, op: str, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
         """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
@@ -89,9 +89,10 @@ class Recorder:
             return self.lift_array(np.asarray(arg))
         return arg
 
-    def lift_array(self, array: Any) -> Value:
-        """The value that stands for a NumPy array from outside."""
-        found = self.arrays.get(id(array))
+    def lift_array(self, array: Any, owner: Any = None) -> Value:
+        """The value that stands for a NumPy array from outside, or for what `owner`, a tensor, has for its array."""
+        key = id(array if owner is None else owner)
+        found = self.arrays.get(key)
         if found is None:
             if not array.dtype.isnative:
                 raise DtypeError(
@@ -99,7 +100,7 @@ class Recorder:
                     f"order than this machine's. Convert it with `.astype({array.dtype.newbyteorder('=').str!r})`."
                 )
             value = Value(array.shape, array.dtype, user_site())
-            found = self.arrays[id(array)] = (value, array)
+            found = self.arrays[key] = (value, array)
         return found[0]
 
 

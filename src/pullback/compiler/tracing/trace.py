@@ -20,6 +20,7 @@ from ...optim.arithmetic import arithmetic_of
 from ...random import Generator, at_state, default_generator
 from ...tensor.core import Tensor, make
 from ...tensor.writing import separate
+from ..deferral import signals_later
 from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)
 from .recorder import Recorder
@@ -44,7 +45,7 @@ class Held:
         self.tensor = tensor
         self.array = array
         self.node = tensor._node
-        self.value = recorder.lift_array(array)
+        self.value = recorder.lift_array(array, tensor)  # its own: another holder of the array may be written
         self.stand_in = make(Symbol(self.value, recorder), self.node)
         self.is_used = False  # whether the function looked at it, not only wrote to a variable that it is a clone of
         cell = getattr(tensor, "_cell", None)
@@ -158,18 +159,16 @@ class Trace:
         They are noted: with other values the function would be traced again.
         """
         symbol = self.resolve(thing)._data if isinstance(thing, Tensor) else thing
-        array = symbol
+        array: Any = symbol
+        holder = symbol
         if type(symbol) is Symbol:
-            found = [array for value, array in self.recorder.arrays.values() if value is symbol.value]
-            if not found:
-                return None
-            array = found[0]
+            array = dict(self.recorder.arrays.values()).get(symbol.value)
             if symbol.value in self._constants:
                 return array.copy()
-        if array.nbytes > MOST_BYTES_READ:
+            holder = next((held.tensor for held in self.held.values() if held.value is symbol.value), array)
+        if array is None or array.nbytes > MOST_BYTES_READ:
             return None
-        holders = [held.tensor for held in self.held.values() if held.array is array]
-        self.values_read += [(holder, array.tobytes()) for holder in holders or [array]]
+        self.values_read.append((holder, array.tobytes()))
         return array.copy()
 
     def read_values(self, thing: Any, why: str) -> Any:
@@ -283,8 +282,9 @@ class Trace:
 
     def settle(self) -> None:
         """After the trace: give the slots the buffers that were made for them."""
-        for optimizer, slot, settled in self._settled.values():
-            slot.take_over(settled, optimizer)
+        with signals_later():
+            for optimizer, slot, settled in self._settled.values():
+                slot.take_over(settled, optimizer)
 
     def _advance(self, xp: Any, optimizer: Any, group: Any, slot: Any, gradient: Any, constants: Any) -> None:
         parameter, *buffers = self.resolve_all((slot.parameter, *slot.buffers))

@@ -209,3 +209,88 @@ def test_numpy_functions_of_tensors_from_outside_are_traced() -> None:
     for value in (1.0, 5.0):
         w[0] = value
         np.testing.assert_allclose(f(pb.ones(2)).numpy(), np.sin(w.numpy()) + w.numpy().sum(), rtol=1e-6)
+
+
+def test_other_values_make_another_program() -> None:
+    rate, mask = pb.tensor(2.0), np.array([True, False, True])
+    f = pb.compile(lambda x: x[mask] * rate.item())
+    x = pb.tensor([1.0, 2.0, 3.0])
+    for _ in range(2):
+        assert f(x).tolist() == [2.0, 6.0]
+    rate[...] = 3.0
+    assert f(x).tolist() == [3.0, 9.0]
+    mask[1] = True
+    assert f(x).tolist() == [3.0, 6.0, 9.0]
+    assert f.traces == 3 and "from outside, which decides" in f.recompilations[-1]
+
+
+# -- what is read of a tensor beside its values --------------------------------------------------------
+
+
+def test_what_a_function_changed_about_a_tensor_is_what_it_reads() -> None:
+    w, frozen = pb.tensor([1.0, 2.0], requires_grad=True), pb.tensor([1.0, 2.0])
+    seen: list[Any] = []
+
+    @pb.compile
+    def function(x: Any) -> Any:
+        seen.append((frozen.requires_grad, w.grad is None, w.is_leaf, w.shape, w.dtype.name))
+        frozen.requires_grad = True
+        (w * frozen * x).sum().backward()
+        seen.append((frozen.requires_grad, w.grad is None, frozen.grad is None, frozen.is_leaf, repr(w)[:15]))
+        gradient = frozen.grad
+        frozen.grad = None
+        frozen.requires_grad = False
+        return gradient
+
+    assert function(pb.ones(2)).tolist() == [1.0, 2.0]
+    assert seen[:2] == [(False, True, True, (2,), "float32"), (True, False, False, True, "tensor(<traced,")]
+    assert not frozen.requires_grad and frozen.grad is None and w.grad is not None
+
+
+def test_requires_grad_cannot_be_left_changed() -> None:
+    for flag in (True, False):
+        w = pb.tensor([1.0, 2.0], requires_grad=not flag)
+        with pytest.raises(pb.TraceError, match="Set it before the call"):
+            pb.compile(lambda x, w=w, flag=flag: w.set_requires_grad(flag) * x)(pb.ones(2))
+        assert w.requires_grad is not flag
+
+
+def test_a_tensor_from_outside_cannot_become_a_result() -> None:
+    w, buffer = pb.tensor([1.0, 2.0], requires_grad=True), pb.zeros(2)
+
+    def function(x: Any) -> None:
+        buffer[...] = w * x
+
+    with pytest.raises(pb.TraceError, match="no_grad"):
+        pb.compile(function)(pb.ones(2))
+    assert not buffer.requires_grad and buffer.tolist() == [0.0, 0.0]
+
+
+# -- randomness --------------------------------------------------------------------------------------
+
+
+def test_a_generator_is_set_back_in_every_call() -> None:
+    generator, other = pb.random.Generator(3), pb.random.Generator(3)
+    other.uniform((4,))
+    state = other.state
+    f = pb.compile(lambda: (generator.uniform((2,)), setattr(generator, "state", state), generator.uniform((2,))))
+    expected = other.uniform((2,)).tolist()
+    before = generator.state
+    with pytest.raises(pb.TraceError, match="Read it outside"):
+        pb.compile(lambda: pb.zeros(generator.state["offset"]))()
+    assert generator.state == before
+    first = f()
+    assert first[2].tolist() == expected
+    assert f()[2].tolist() == expected and generator.state["offset"] > state["offset"]
+    made_inside = pb.compile(lambda: pb.random.at_state(state).uniform((2,)))
+    assert made_inside().tolist() == made_inside().tolist() == expected
+
+
+def test_chances_from_outside_are_followed() -> None:
+    p = pb.tensor([1.0, 0.0])
+    f = pb.compile(lambda: pb.random.bernoulli(p))
+    assert f().tolist() == [True, False]
+    p[...] = pb.tensor([0.0, 1.0])
+    assert f().tolist() == [False, True]
+    with pytest.raises(pb.TraceError):
+        pb.compile(lambda x: pb.random.bernoulli(x * 0.5))(p)

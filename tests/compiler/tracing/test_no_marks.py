@@ -79,7 +79,8 @@ class Everything:
             for slot in optimizer._slots[0]:
                 found += [slot.step, slot.names, id(slot.buffers), slot.lent, slot.backend]
                 found += [(id(buffer._data), buffer._data.tobytes()) for buffer in slot.buffers]
-        return [*found, self.generator.state, pb.random.default_generator().state]
+        generators = (self.generator, pb.random.default_generator())
+        return [*found, *((generator._key, generator._offset) for generator in generators)]
 
 
 def test_nothing_is_seen_of_a_trace_while_it_runs() -> None:

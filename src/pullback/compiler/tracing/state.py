@@ -61,6 +61,32 @@ class AttributeWatch:
         return f"{self.name.lstrip('_')} of {type(self.thing).__name__} was {self.seen!r} and is {now!r}"
 
 
+class ValuesWatch:
+    """The values of a tensor or array from outside that decided what was traced, watched as an attribute is."""
+
+    __slots__ = ("holder", "seen")
+    name = "content"
+
+    def __init__(self, holder: Any, seen: bytes) -> None:
+        self.holder = holder
+        self.seen = seen
+
+    @property
+    def thing(self) -> ValuesWatch:
+        return self
+
+    @property
+    def content(self) -> Any:
+        """The bytes that are there now."""
+        array = getattr(self.holder, "_data", self.holder)
+        return array.tobytes() if isinstance(array, np.ndarray) else None
+
+    def changed(self) -> str | None:
+        if self.content == self.seen:
+            return None
+        return f"a tensor or array of shape {tuple(self.holder.shape)} from outside, which decides, has other values"
+
+
 class HookWatch:
     """The hooks on variables from outside: a walk inside the function calls them while it is traced."""
 
@@ -105,11 +131,11 @@ class OptimizerWatch:
 class Draws:
     """A generator's key and place in its stream as one input array, and how many words a call takes."""
 
-    __slots__ = ("_generator", "array", "taken", "recorder", "seed", "_key", "_offset")
+    __slots__ = ("_generator", "array", "taken", "recorder", "start", "_key", "_offset")
 
-    def __init__(self, generator: Any, recorder: Any, seed: int | None = None) -> None:
+    def __init__(self, generator: Any, recorder: Any, start: tuple[int, int] | None = None) -> None:
         self._generator = generator  # None for the default one, which may be another one in the next call
-        self.seed = seed  # the key that every call starts anew from; None if calls go on where the last one ended
+        self.start = start  # key and offset that every call starts from; None if calls go on where the last one ended
         self.array = np.zeros(2, np.uint64)
         self.taken = 0
         self.recorder = recorder
@@ -129,8 +155,8 @@ class Draws:
 
     def refresh(self) -> None:
         """Take this call's words, so that nobody else gets them."""
-        if self.seed is not None:
-            self.generator.state = {"key": self.seed, "offset": 0}
+        if self.start is not None:
+            self.generator.state = {"key": self.start[0], "offset": self.start[1]}
         key, offset = self.generator.next_key(self.taken)
         self.array[0], self.array[1] = key, offset & 0xFFFFFFFFFFFFFFFF
 

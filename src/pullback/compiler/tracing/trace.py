@@ -9,6 +9,7 @@ program. So a trace leaves no mark, whether it succeeds or fails, and other thre
 from __future__ import annotations
 
 import weakref
+from types import NoneType
 from typing import Any, Callable, Iterable
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)
 from .recorder import Recorder
 from .sites import user_site
-from .state import AttributeWatch, Draws, GroupWatch, Numbers, OptimizerWatch
+from .state import AttributeWatch, Draws, GroupWatch, Numbers, OptimizerWatch, ValuesWatch
 from .symbol import Symbol
 
 _ndarray = np.ndarray
@@ -85,14 +86,14 @@ class Trace:
         self.slots: list[Any] = []  # of parameters that an optimizer updated, once for each update
         self.modules: dict[int, tuple[Any, bool]] = {}  # modules that were called, with their mode
         self.groups: list[GroupWatch] = []
-        self.attributes: list[AttributeWatch] = []
+        self.attributes: list[AttributeWatch | ValuesWatch] = []
         self.optimizers: dict[int, OptimizerWatch] = {}  # by identity
         self.nodes: dict[int, tuple[Tensor, Any]] = {}  # tensors whose need of a gradient was looked at
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
         self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
         self._constants: set[Value] = set()  # arrays that the function made without reading any
         self._decisive: dict[Value, TraceError] = {}  # what to say if values that decided are written
-        self._settled: dict[int, tuple[Any, Any, Any]] = {}  # by a slot's identity: optimizer, slot, what it will be
+        self._settled: dict[int, tuple[Any, ...]] = {}  # by a slot's identity: its optimizer, it, what it will be
 
     # -- tensors and arrays from outside -----------------------------------------------------------
 
@@ -169,6 +170,7 @@ class Trace:
         if array is None or array.nbytes > MOST_BYTES_READ:
             return None
         self.values_read.append((holder, array.tobytes()))
+        self.attributes.append(ValuesWatch(*self.values_read[-1]))
         return array.copy()
 
     def read_values(self, thing: Any, why: str) -> Any:
@@ -222,12 +224,12 @@ class Trace:
             draws = self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder)
         return draws
 
-    def seed(self, generator: Generator, key: int) -> bool:
+    def seed(self, generator: Generator, key: int, offset: int = 0) -> bool:
         """A generator starts anew inside the function, as it then does at every call. Whether that is all."""
         before = self.draws.get(id(generator))
         if before is not None:
             self.finished_draws.append(before)
-        self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder, key)
+        self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder, (key, offset))
         return hasattr(generator, "_key")  # one that is being made needs a state all the same
 
     def next_key(self, generator: Generator, count: int) -> tuple[Any, Any]:
@@ -236,13 +238,21 @@ class Trace:
 
     def draw(self, generator: Generator, method: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         """Numbers of a distribution: drawn by NumPy's code when the program runs."""
-        start = {"key": 0, "offset": 0}
+        args = tuple([self._drawn_with(x) for x in args])
+        named = {name: self._drawn_with(x) for name, x in named.items()}
         with modes.changed(tracing=None):
-            ahead = at_state(start)  # type: ignore[arg-type]
+            ahead = at_state({"key": 0, "offset": 0})
             example = method(ahead, *args, **named)  # says how many words are taken, and refuses bad arguments
-        key, offset = self.next_key(generator, ahead.state["offset"])
-        options = (tuple(args), tuple(named.items()))
+            taken = ahead.state["offset"]
+        key, offset = self.next_key(generator, taken)
+        options = (args, tuple(named.items()))
         return make(self.recorder.record("draw", (key, offset, method.__name__, options, example.dtype)), None)
+
+    def _drawn_with(self, x: Any) -> Any:
+        """A tensor of chances, which a program finds when it draws; one that the function changed has no values."""
+        stand_in = self.resolve(x)
+        held = self.held.get(id(x))
+        return x if held is None or not held.is_written else stand_in
 
     # -- optimizers --------------------------------------------------------------------------------
 
@@ -273,18 +283,19 @@ class Trace:
             raise TraceError(f"{user_site()}: pb.compile cannot follow an optimizer of plain NumPy arrays.")
         self.resolve(slot.parameter)
         held = self.held.get(id(slot.parameter))
-        _, _, before = self._settled.get(id(slot), (None, None, slot))
+        *_, latest = self._settled.get(id(slot), (slot,))
         with modes.changed(tracing=None):
-            settled = before.settled(optimizer, group, slot.raw if held is None else held.array)
+            settled = latest.settled(optimizer, group, slot.raw if held is None else held.array)
         if settled is not slot:
-            self._settled[id(slot)] = optimizer, slot, settled
+            self._settled[id(slot)] = optimizer, slot, slot.buffers, settled
         return settled
 
     def settle(self) -> None:
         """After the trace: give the slots the buffers that were made for them."""
         with signals_later():
-            for optimizer, slot, settled in self._settled.values():
-                slot.take_over(settled, optimizer)
+            for optimizer, slot, before, settled in self._settled.values():
+                if slot.buffers is before:  # else another thread has made a step meanwhile
+                    slot.take_over(settled, optimizer)
 
     def _advance(self, xp: Any, optimizer: Any, group: Any, slot: Any, gradient: Any, constants: Any) -> None:
         parameter, *buffers = self.resolve_all((slot.parameter, *slot.buffers))
@@ -312,14 +323,22 @@ class Trace:
 
     def finish(self, arguments: list[Value], outputs: list[Value]) -> Program:
         """The program, with these arguments first among its inputs; what was written to tensors are its updates."""
-        self.held = {key: held for key, held in self.held.items() if held.is_used or held.is_written}
+        for key in [key for key, held in self.held.items() if not held.is_used]:
+            del self.held[key], self.recorder.arrays[key]
         updates: dict[Value, Value] = {}
         for held in self.held.values():
             tensor, raw = held.stand_in, held.stand_in._data
-            if type(tensor) is not Tensor or (tensor._node is not held.node and not isinstance(tensor._node, Leaf)):
+            if type(tensor) is not Tensor or (
+                tensor._node is not held.node and not isinstance(tensor._node, (Leaf, NoneType))
+            ):
                 raise TraceError(
                     f"a tensor of shape {held.tensor.shape} from outside the function has become the result of traced "
                     "operations that need a gradient. Write to it inside `with pb.no_grad():`."
+                )
+            if tensor.requires_grad is not (held.node is not None):
+                raise TraceError(
+                    f"the function leaves a tensor of shape {held.tensor.shape} from outside with another "
+                    "`requires_grad` than it had, which a program cannot do. Set it before the call."
                 )
             if held.is_written:
                 if raw.shape != held.value.shape or raw.dtype != held.value.dtype:

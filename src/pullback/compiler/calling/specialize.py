@@ -207,14 +207,14 @@ def _library_roots(trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[
     """Guards of what optimizers, hooks and gradients were like."""
     recorder = Recorder("")
     roots = []
-    for watch in trace.groups:
-        label = f"option {{!r}} of {type(watch.optimizer).__name__}"
-        for option, seen in watch.options.seen.items():
-            roots.append(Root(Entry(watch.group, option), recorder.note(seen, label.format(option))))
-    for one in trace.attributes:
-        label = f"{type(one.thing).__name__}.{one.name.lstrip('_')}"
-        roots.append(Root(Attribute(one.thing, one.name), values.Plain(one.seen, label, "")))
-    found: list[values.Guard] = [library.State(one.optimizer, one.buffers) for one in trace.optimizers.values()]
+    for options in trace.options:
+        label = f"option {{!r}} of {type(options.optimizer).__name__}"
+        for option, seen in options.seen.items():
+            roots.append(Root(Entry(options.group, option), recorder.note(seen, label.format(option))))
+    for thing, name, seen in trace.attributes:
+        label = f"{type(thing).__name__}.{name.lstrip('_')}"
+        roots.append(Root(Attribute(thing, name), values.Plain(seen, label, "")))
+    found: list[values.Guard] = [library.State(*updated) for updated in trace.optimizers.values()]
     found += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
     found += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
     found += [library.Variable(tensor, node) for tensor, node in nodes]

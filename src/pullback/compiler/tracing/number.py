@@ -85,4 +85,6 @@ class Feed:
     def stand_in(self, trace: Any) -> Number:
         """What the traced function finds at the place."""
         value = self.place.get()
-        return number(trace.lift(self.array), value, type(value) is int)
+        symbol = trace.lift(self.array)
+        trace.unreadable.add(symbol.value)
+        return number(symbol, value, type(value) is int)

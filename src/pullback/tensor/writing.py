@@ -62,6 +62,8 @@ def adopt(tensor: Tensor, result: Tensor) -> None:
             del tensor._cell
     if not isinstance(tensor._node, Leaf) or result._node is not None:
         tensor._node = result._node
+    if hasattr(tensor._data, "pass_on"):  # a symbol, while a function is traced
+        tensor._data.pass_on(result._data)
     tensor._data = result._data
     tensor._origin = getattr(result, "_origin", None)
 

@@ -135,6 +135,43 @@ def test_each_way_to_read_a_borrowed_tensor(read: Any) -> None:
     assert np.array_equal(*plain)
 
 
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "in place": lambda w, optimizer: w.__imul__(3.0),
+    "an element": lambda w, optimizer: w.__setitem__(0, 3.0),
+    "an optimizer": lambda w, optimizer: optimizer.step([pb.ones(8)]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+@pytest.mark.parametrize("read", [
+    lambda w: w * 2, lambda w: pb.add(pb.ones(8), w), lambda w: w.detach() + 1, lambda w: w.clone() * 1,
+    lambda w: w.sum(), lambda w: pb.linear(pb.ones((3, 4)), w.reshape((2, 4)), pb.ones(2)),
+])  # fmt: skip
+def test_others_wait_for_a_trace_that_has_written_to_a_tensor(read: Any, write: Any) -> None:
+    w = pb.tensor(np.arange(8, dtype=np.float32), requires_grad=True)
+    optimizer = pb.optim.SGD([w], lr=0.1, momentum=0.9)
+    before = read(w).tolist()
+    inside, go_on = threading.Event(), threading.Event()
+    results: list[Any] = []
+
+    def function(x: Any) -> Any:
+        with pb.no_grad():
+            write(w, optimizer)
+        inside.set()
+        assert go_on.wait(30)
+        return x * 2
+
+    def elsewhere() -> None:
+        assert inside.wait(30)
+        threading.Timer(0.02, go_on.set).start()
+        results.append(read(w).tolist())
+
+    together(lambda: pb.compile(function)(pb.ones(8)), elsewhere)
+    after = read(w).tolist()
+    assert before != after
+    assert results[0] in (before, after)
+
+
 def test_the_function_that_is_traced_still_has_no_values() -> None:
     w = pb.tensor([1.0, 2.0])
     with pytest.raises(pb.TraceError, match="float"):

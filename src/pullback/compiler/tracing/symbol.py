@@ -74,6 +74,11 @@ class Symbol:
         self.lent = weakref.ref(array)
         return self
 
+    def pass_on(self, written: Any) -> None:
+        """Have what is written over this stand in for the same array: no other thread must see that either."""
+        if type(written) is Symbol and written.lent is None:
+            written.lent = self.lent
+
     def lent_array(self) -> Any:
         """The array that this stands in for, if it does and if it is still there."""
         return None if self.lent is None else self.lent()

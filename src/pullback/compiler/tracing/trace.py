@@ -196,9 +196,9 @@ class Trace:
             new = xp.convert(new, slot.dtype, None)
         else:
             new, *new_buffers = optimizer.update(xp, group, constants, w, gradient, buffers, spare, None)
-        slot.parameter._data = new
-        for buffer, fresh in zip(slot.buffers, new_buffers):
-            buffer._data = fresh
+        for tensor, fresh in zip((slot.parameter, *slot.buffers), (new, *new_buffers)):
+            tensor._data.pass_on(fresh)
+            tensor._data = fresh
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from ....backends.numpy.ownership import counts_are_exact
 from ....tensor.core import Tensor
 from .fixed_code import linked
 
@@ -57,9 +58,7 @@ class Row:
 @cache
 def is_possible() -> bool:
     """Whether objects lie in memory as this module expects."""
-    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8 or _slot_offset(Tensor, "_data") is None:
+    if not counts_are_exact() or ctypes.sizeof(ctypes.c_void_p) != 8 or _slot_offset(Tensor, "_data") is None:
         return False
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
     view = array[:, 1:]

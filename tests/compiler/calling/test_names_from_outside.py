@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Callable
@@ -118,6 +119,7 @@ def test_attributes_and_keys() -> None:
     assert compiled.traces == 4
 
 
+@pytest.mark.xfail(sys.version_info >= (3, 13), reason="`self` beside another variable is read by one instruction")
 def test_a_tensor_of_a_plain_object() -> None:
     net = Plain()
     agree(net, lambda: setattr(net, "weight", pb.tensor([5.0, 5.0])))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import sys
 import weakref
-from time import perf_counter
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -30,9 +30,8 @@ from .inputs import find_inputs
 from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
 from .specialization import SAME, Fixed, Left, RefusedError, Specialization, Tracked
 
-
 #: Generators of random numbers that need no name to be drawn from.
-_OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}  # type: ignore[attr-defined]
+_OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}
 
 
 def specialize(
@@ -149,7 +148,7 @@ def _standing_in(feeds: list[Feed], trace: Trace) -> Iterator[None]:
             feed.place.put(feed.stand_in(trace))
         yield
     finally:
-        for place, value in before:
+        for place, value in reversed(before):
             place.put(value)
 
 
@@ -187,8 +186,8 @@ def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
                 continue
             if sum(part is before for guard in guards.reached() for part in guard.parts()) > 1:
                 raise TraceError(
-                    f"{before.site}: {name} replaces `{before.name}`, which is found in several places. Give each place "
-                    "a tensor of its own."
+                    f"{before.site}: {name} replaces `{before.name}`, which is found in several places. Give each "
+                    "place a tensor of its own."
                 )
             before.is_carried = True
             places[id(before.value)] = place

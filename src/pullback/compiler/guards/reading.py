@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
 from typing import Any
@@ -50,7 +49,6 @@ def attributes(thing: Any) -> dict[str, Any]:
         return {}
 
 
-@functools.cache
 def _native_base(cls: type) -> Any:
     return next(base for base in cls.__mro__ if not is_users_class(base) and "__getattribute__" in base.__dict__)
 

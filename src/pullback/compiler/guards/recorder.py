@@ -30,7 +30,7 @@ from . import values as guards
 from .code_names import Names, names_of
 from .ownership import is_users_class, is_users_code, is_users_function, is_users_module
 from .places import Attribute, Cell, Computed, Entry, Fixed, OfClass, Place
-from .reading import CHANCE, MISSING, NATIVE, attribute, attributes, contents, everything, lookup, set_state, state_of
+from .reading import CHANCE, MISSING, NATIVE, attribute, attributes, contents, everything, set_state, state_of
 
 PLAIN = frozenset(
     (int, float, complex, bool, str, bytes, type(None), slice, range, type(...), type(NotImplemented), type(MISSING))
@@ -105,13 +105,13 @@ class Recorder:
         kind = type(value)
         if kind in PLAIN or issubclass(kind, (np.generic, np.dtype)):
             return guards.Plain(value, name, self.site)
-        if given and (kind is np.ndarray or kind is Tensor and type(value._node) is not Leaf):
+        if given and (kind is np.ndarray or (kind is Tensor and type(value._node) is not Leaf)):
             return guards.Given(value, name, self.site)
         known = self.guards.get(id(value))
         if known is not None:
             return known
         if kind is Number:
-            return guards.Promoted(value._cell[1], name, self.site)
+            return guards.Promoted(value._about[1], name, self.site)
         if issubclass(kind, Tensor):
             if type(value._data) is Symbol:
                 return guards.Fresh(None, name, self.site)
@@ -135,7 +135,7 @@ class Recorder:
         if issubclass(kind, CHANCE):
             return guards.Stateful(value, name, site, state_of, set_state)
         if hasattr(kind, "_traced_options"):
-            return guards.Stateful(value, name, site, kind._traced_options, kind._restore_options)
+            return guards.Stateful(value, name, site, kind._traced_options, kind._restore_options)  # type: ignore[attr-defined]
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             return guards.Items(value, name, site)
         if is_users_class(kind) and not issubclass(kind, type):
@@ -377,8 +377,8 @@ class Recorder:
             return
         if found is MISSING and name in _REFUSED:
             self.refuse(
-                f"calls {name}(), which a program would do once, when it is traced. To see values, return the tensor and "
-                "look at it outside"
+                f"calls {name}(), which a program would do once, when it is traced. To see values, return the tensor "
+                "and look at it outside"
             )
         self._root((id(scope), name), Entry(scope, name), name, is_stored=name in line.stored)
 

@@ -322,7 +322,9 @@ def test_a_step_that_keeps_something_is_not_compiled_and_counts_once():
 
     model = network()
     trainer = Trainer(model, loss, SGD(model.parameters()))
-    with pytest.warns(NotCompiledWarning, match=r"test_compiling.py:\d+: the step changes .*`calls` had 0 items and has 1"):
+    with pytest.warns(
+        NotCompiledWarning, match=r"test_compiling.py:\d+: the step changes .*`calls` had 0 items and has 1"
+    ):
         trainer.fit([(X, Y)] * 3, epochs=1)
     assert len(calls) == 3
 
@@ -340,7 +342,9 @@ class Counting(pb.nn.Linear):
 def test_a_model_that_keeps_its_output_is_not_compiled():
     model = Counting(6, 3)
     trainer = Trainer(model, pb.mse_loss, SGD(model.parameters()))
-    with pytest.warns(NotCompiledWarning, match=r"test_compiling.py:\d+: the step changes .*`model\.calls` was 0 and is 1"):
+    with pytest.warns(
+        NotCompiledWarning, match=r"test_compiling.py:\d+: the step changes .*`model\.calls` was 0 and is 1"
+    ):
         trainer.fit([(X, Y)] * 3, epochs=1)
     assert model.calls == 3 and model.last.detach().numpy().shape == (43, 3)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import TraceError
 from ..guards.places import Attribute, Cell, Entry, OfClass
-from ..guards.values import Change, Given
+from ..guards.values import Array, Change, Given
 
 _MOST_CHANGES = 3
 _WITHIN_CALLS = 16
@@ -24,13 +24,13 @@ def _of_class(place: Any) -> Any:
 
 
 class Stability:
-    """Why a function was traced again, and when. Numbers that keep changing become inputs: `places`."""
+    """Why a function was traced again, and when. Numbers and arrays that keep changing become inputs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._changes: dict[str, list[int]] = {}
-        self._refused: dict[str, str] = {}  # numbers that cannot be inputs, and why
-        self.places: dict[str, Any] = {}  # of numbers that are inputs, by their names
+        self._refused: dict[str, str] = {}  # what cannot be an input, and why
+        self.places: dict[str, Any] = {}  # of numbers and arrays that are inputs, by their names
         self.paths: dict[str, str] = {}  # of such numbers among the arguments
 
     def note(self, change: Change, call: int) -> str | None:
@@ -42,8 +42,9 @@ class Stability:
         if isinstance(guard, Given) or not guard.site:
             return None  # forms of inputs, and the library's own state: there are few of those
         is_number = type(guard.value) in (int, float) and type(change.now) in (int, float)
+        can_be_input = is_number or (isinstance(guard, Array) and guard.is_input)
         times = self._count(name, call)
-        if times >= _MOST_CHANGES and is_number and name not in self._refused:
+        if times >= _MOST_CHANGES and can_be_input and name not in self._refused:
             place = _of_class(change.place)
             if isinstance(place, _PROMOTABLE):
                 if place not in self.places.values():

@@ -89,7 +89,7 @@ def everything(thing: Any) -> dict[str, Any]:
     for base in type(thing).__mro__:
         if "__slots__" in base.__dict__:
             for name, slot in base.__dict__.items():
-                if type(slot) is MemberDescriptorType:
+                if type(slot) is MemberDescriptorType and not name.startswith("__"):
                     found[name] = of_native(slot, thing)
     return found
 

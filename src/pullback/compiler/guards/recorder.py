@@ -24,6 +24,7 @@ from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...random import Generator
 from ...tensor.core import Tensor
+from ..tracing.blind import Blind
 from ..tracing.number import Number
 from ..tracing.symbol import Symbol
 from . import values as guards
@@ -38,12 +39,14 @@ PLAIN = frozenset(
 _LOCKS = type(threading.Lock()), type(threading.RLock())
 _ATOMS = (
     *_LOCKS, types.CodeType, np.ufunc, Generator, *NATIVE, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.CellType, types.TracebackType,
+    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.CellType, types.TracebackType, types.GenericAlias, types.UnionType,
 )  # fmt: skip
 #: Reading one of these reads all attributes of an object.
 _WHOLE = frozenset(("__dict__", "__reduce_ex__", "__reduce__", "__getstate__", "__copy__", "__deepcopy__", "__dir__"))
 _COMPUTED = frozenset(("getattr", "hasattr", "vars", "dir", "setattr", "delattr", "attrgetter"))
 _SEARCHING = _COMPUTED | {"__dict__", "AttributeError", "Exception", "BaseException", "suppress", "copy", "deepcopy"}
+#: Objects from here are known by who they are: they hold caches, and nothing that functions depend on.
+_INNER = ("typing", "pullback.autodiff", "pullback.backends", "pullback.compiler", "pullback.dtypes")
 _CONSUMED = Iterator, io.IOBase, types.CoroutineType
 _REFUSED = ("print", "input", "globals", "open", "breakpoint")
 _MOST = 1000  # values in a container
@@ -112,6 +115,10 @@ class Recorder:
             return known
         if kind is Number:
             return guards.Promoted(value._about[1], name, self.site)
+        if kind is Blind:
+            hidden = guards.Array(value._real, name, self.site)
+            hidden.content, hidden.is_input = None, True
+            return hidden
         if issubclass(kind, Tensor):
             if type(value._data) is Symbol:
                 return guards.Fresh(None, name, self.site)
@@ -157,7 +164,7 @@ class Recorder:
         if kind is types.FunctionType:
             users = is_users_function(value.__code__, value.__globals__)
             return (guards.Function if users else guards.Identity)(value, name, site)
-        if issubclass(kind, _ATOMS) or _is_library_function(value):
+        if issubclass(kind, _ATOMS) or kind.__module__.startswith(_INNER) or _is_library_function(value):
             return guards.Identity(value, name, site)
         if hasattr(kind, "_guarded_parts"):
             return guards.Parts(value, name, site, kind._guarded_parts)

@@ -108,7 +108,7 @@ def _indexed(source: Source) -> Value | None:
         return Value(f"{v.text}[{source.one_of(['::-1', ':', '...'])}]", v.shape)
     if kind == 2:
         return Value(f"{v.text}[:1]", (1, *rest))
-    if kind == 3 and first != "rows":
+    if kind >= 3 and first != "rows":
         source.used["index array"] += 1
         return Value(f"{v.text}[np.array([0, -1, 1, 0])]", (4, *rest))
     return Value(f"{v.text}[..., None]", (*v.shape, 1))

@@ -118,7 +118,7 @@ def backward_from_a_leaf(source: Source, block: Block) -> None:
     source.write(f"{leaf} = ({of_shape(source, v.shape, 1)}).detach().clone().set_requires_grad(True)")
     loss = source.name("loss")
     source.write(f"{loss} = {scalar(source, leaf)}")
-    kind = source.number(0, 2)
+    kind = source.number(0, 3)
     if kind == 0:
         source.write(f"{loss}.backward(retain_graph=True)")
         source.define(f"{leaf}.grad * 1.0", v.shape)
@@ -201,5 +201,6 @@ def _loss(source: Source, block: Block) -> tuple[Value, str]:
 
 STATEMENTS = (
     cond, scan, while_loop, checkpointed, grad, grad, grad_by_several, grad_with_aux, grad_of_a_tree, grad_of_grad, jvp,
-    backward_from_a_leaf, backward_to_captured, optimizer_steps, variable_updated_by_hand, detached,
+    backward_from_a_leaf, backward_from_a_leaf, backward_to_captured, optimizer_steps, variable_updated_by_hand,
+    detached,
 )  # fmt: skip

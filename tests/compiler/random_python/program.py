@@ -158,7 +158,10 @@ def _write_calls(source: Source, outside: str) -> str:
                 source.write(f"n, flag = {source.number(0, 3)}, {source.chance(0.5)}")
             source.write(_arguments(source, rows, layers, tracked))
         source.write(f"yield {call + 1}")
-        source.write(f"cell.mix, cell.last = pb.tanh(cell.w * {source.rng.uniform(0.3, 1.1):.2f}), None")
+        # a result with a history is known by who it is, and may not change too often
+        history = ".detach()" if outside == "chained outside" else ""
+        source.write(f"cell.mix = pb.tanh(cell.w * {source.rng.uniform(0.3, 1.1):.2f}){history}")
+        source.write("cell.last = None")
         source.lines += [f"    {line}" for line in _LOOKS[outside].splitlines()]
         source.write("yield state()")
     calls = "\n".join(lines + source.lines)

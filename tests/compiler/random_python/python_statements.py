@@ -32,8 +32,8 @@ def list_filled(source: Source, block: Block) -> None:
     assert v is not None
     parts = source.name("parts")
     source.write(f"{parts} = [{of_shape(source, v.shape)}]")
-    with source.block(f"for k in range({source.count()}):"):
-        source.write(f"{parts}.append(pb.tanh({parts}[-1] + k * 0.1) * {of_shape(source, v.shape)})")
+    with source.block(f"for j in range({source.count()}):"):
+        source.write(f"{parts}.append(pb.tanh({parts}[-1] + j * 0.1) * {of_shape(source, v.shape)})")
     form = source.one_of([
         "sum({0}) * 0.3", "pb.mean(pb.stack({0}), axis=0)", "reduce(lambda a, b: a * 0.5 + b, {0})",
         "{0}[-1] * len({0})",
@@ -112,7 +112,7 @@ def over_layers(source: Source, block: Block) -> None:
         return
     h = source.define(of_shape(source, v.shape, 1), v.shape)
     head, term = source.one_of([('for layer in tree["layers"]:', "layer"), ("for bias in PARAMETERS:", "bias"),
-                                ('for k, layer in enumerate(tree["layers"]):', "layer * k"),
+                                ('for j, layer in enumerate(tree["layers"]):', "layer * j"),
                                 ('for a, b in zip(tree["layers"], PARAMETERS):', "(a - b)")])  # fmt: skip
     with source.block(head):
         source.write(f"{h.text} = pb.tanh({h.text} + {term})")

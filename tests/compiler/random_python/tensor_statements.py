@@ -162,7 +162,8 @@ def variable_updated_by_hand(source: Source, block: Block) -> None:
     variable = source.one_of(["W", "B", "PARAMETERS[-1]", "cell.w"])
     loss, slope = source.name("loss"), source.name("slope")
     source.write(f"{loss} = {scalar(source, variable)}")
-    source.write(f"{slope} = pb.backward({loss}, retain_graph=True).get({variable})")
+    found = f"pb.backward({loss}, retain_graph=True).get({variable})"
+    source.write(f"{slope} = {found} if {loss}.requires_grad else None")
     forms = ["{0}[...] = {0} - 0.1 * {1}", "{0}[0] *= 0.9", "{0}[...] -= 0.1 * {1}"]
     if not source.is_nested and variable in ("W", "B"):
         source.globals.add(variable)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Iterator, NamedTuple
 
+from .errors import TraceError
+
 
 class Mode(NamedTuple):
     """The modes an operation looks at; `None` in the context variable means the defaults below."""
@@ -44,6 +46,12 @@ def tracing() -> Any:
     """The trace that a function is running under, or None."""
     mode = _mode.get()
     return None if mode is None else mode.tracing
+
+
+def refuse_in_trace(message: str) -> None:
+    """Raise a `TraceError` if a function is being traced."""
+    if tracing() is not None:
+        raise TraceError(f"{message} A function that pb.compile traces cannot do it.")
 
 
 def note_use(thing: Any) -> None:

@@ -107,6 +107,9 @@ class Generator:
     @property
     def state(self) -> State:
         """The key and the offset, as a dictionary of integers; assign it to go back to this point."""
+        modes.refuse_in_trace(
+            "Generator.state is where a generator is, which changes with every call. Read it outside."
+        )
         with self._lock:
             return {"key": self._key, "offset": self._offset}
 
@@ -114,6 +117,9 @@ class Generator:
     def state(self, state: State) -> None:
         key = _integer("state['key']", state["key"], 0, _KEYS)
         offset = _integer("state['offset']", state["offset"], 0, 4 * _KEYS)
+        trace = modes.tracing()
+        if trace is not None and trace.seed(self, key, offset):
+            return
         with self._lock:
             self._key, self._offset = key, offset
 

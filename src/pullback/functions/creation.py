@@ -68,13 +68,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         return _of_raw(obj, backend, wanted, device, copy)
     if hasattr(obj, "__dlpack__"):
         return asarray(_of_dlpack(obj, copy), dtype=dtype, device=device)
-    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
+    if isinstance(obj, (list, tuple)) and _holds(obj, Tensor):
         return _stacked(obj, wanted, device)
     if copy is False and isinstance(obj, (list, tuple, bool, int, float, complex)):
         raise ValueError(
             f"asarray: a Python {type(obj).__name__} cannot become a tensor without a copy, and copy=False."
         )
     data, wanted = _python_data(obj, wanted)
+    if modes.tracing() is not None and isinstance(obj, (list, tuple)) and _holds(obj, np.ndarray):
+        return _stacked(obj, wanted or dtypes.from_numpy(data.dtype), device)  # arrays from outside, by reference
     backend, device = backends.for_device(device)
     return created(backend.asarray(data, wanted, device, copy))
 
@@ -137,13 +139,16 @@ def _parts(obj: Any) -> Iterator[Any]:
         yield obj
 
 
-def _holds_tensors(obj: Any) -> bool:
-    return any(isinstance(part, Tensor) for part in _parts(obj))
+def _holds(obj: Any, kind: type) -> bool:
+    return any(isinstance(part, kind) for part in _parts(obj))
 
 
 def array_of_list(values: Any, device: str) -> Tensor:
     """A tensor of the list that an operator was given, in the dtype that NumPy would give it."""
-    return asarray(values if _holds_tensors(values) else np.asarray(values), device=device)
+    if _holds(values, Tensor):
+        return asarray(values, device=device)
+    data = np.asarray(values)
+    return asarray(data if modes.tracing() is None else values, dtype=data.dtype, device=device)
 
 
 def _stacked(obj: Any, dtype: dtypes.DType | None, device: str | None) -> Tensor:
@@ -153,10 +158,10 @@ def _stacked(obj: Any, dtype: dtypes.DType | None, device: str | None) -> Tensor
 
         dtype = result_type(*_parts(obj))
     if device is None:
-        device = next(part.device for part in _parts(obj) if isinstance(part, Tensor))
+        device = next((part.device for part in _parts(obj) if isinstance(part, Tensor)), None)
 
     def build(part: Any) -> Tensor:
-        if not (isinstance(part, (list, tuple)) and _holds_tensors(part)):
+        if not (isinstance(part, (list, tuple)) and (part is obj or _holds(part, Tensor))):
             return asarray(part, dtype=dtype, device=device)
         rows = [build(row) for row in part]
         if len({row.shape for row in rows}) > 1:

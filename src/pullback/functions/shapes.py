@@ -11,7 +11,7 @@ from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
 from ..autodiff.operation import OPERATIONS
 from ..errors import AxisError, DtypeError, ShapeError
-from ..tensor.core import Tensor
+from ..tensor.core import Tensor, resolved
 from .axes import all_axes, negative_axes, negative_axis
 from .creation import asarray
 
@@ -34,7 +34,7 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     >>> pb.reshape(pb.asarray([1, 2, 3, 4, 5, 6]), (2, -1)).shape
     (2, 3)
     """
-    x = asarray(x)
+    x = resolved(asarray(x))
     sizes = shape_of("reshape", shape, x)
     result = _reshape(x, sizes)
     if copy is False and x.size and not (x._backend.is_contiguous(x._data) or _is_view(result._data, x._data)):

@@ -7,9 +7,10 @@ from typing import Any, Sequence
 
 from ..errors import ConfigurationError, ShapeError
 from ..functions import normalization as functions
+from ..functions.carried import is_symbolic
 from ..functions.creation import asarray
 from ..functions.filled import ones, zeros
-from ..modes import no_grad, tracing
+from ..modes import no_grad
 from ..tensor.core import Tensor
 from . import init
 from .module import Module, Parameter
@@ -185,7 +186,7 @@ class _BatchNorm(_Affine):
             return functions.batch_norm(x, mean, var, self.weight, self.bias, uses_batch, 0.0, self.eps)[0]
         momentum: Any = self.momentum
         if momentum is None:  # as a tensor where a compiled program counts the batches
-            momentum = 1.0 / (count.item() + 1) if tracing() is None else 1.0 / (count + 1).astype(mean.dtype)
+            momentum = 1.0 / (count + 1).astype(mean.dtype) if is_symbolic(count) else 1.0 / (count.item() + 1)
         out, new_mean, new_var = functions.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps)
         with no_grad():  # written in place: the buffers stay the same objects, and the graph does not see it
             mean[...] = new_mean

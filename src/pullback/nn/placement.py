@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable
 
 from .. import dtypes, modes
-from ..errors import DtypeError, GradientError, TraceError
+from ..errors import DtypeError, GradientError
 from ..functions.creation import asarray
 from ..tensor.core import Tensor
 from ..tensor.writing import separate
@@ -15,8 +15,7 @@ def move(tensors: Iterable[Tensor], *, dtype: Any = None, device: str | None = N
     """Give `tensors` and their gradients another device, or, to the floating-point ones, another dtype."""
     if dtype is not None and (dtype := dtypes.get(dtype)).kind != "float":
         raise DtypeError(f"astype: a model can only be converted to a floating-point dtype, got {dtype.name}.")
-    if modes.tracing() is not None:
-        raise TraceError("a model cannot be moved or converted while a function is traced. Do it before the call.")
+    modes.refuse_in_trace("Moving or converting a model gives its tensors other arrays. Do it before the call.")
     planned = []
     for tensor in tensors:
         if not tensor.is_leaf:

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Iterator, Mapping
 import numpy as np
 
 from .. import backends, dtypes, modes
-from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError, TraceError
+from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError
 from ..tensor.core import Tensor, make, resolved
 from ..tensor.writing import adopt, separate
 from .arithmetic import arithmetic_of
@@ -65,11 +65,7 @@ class ExponentialMovingAverage:
     def update(self) -> None:
         """Move the averages towards the parameters; on NumPy nothing is allocated."""
         self._refuse_while_applied("update")
-        if modes.tracing() is not None:
-            raise TraceError(
-                "ExponentialMovingAverage.update counts its updates, which a compiled function would do once. Call it "
-                "after the compiled step."
-            )
+        modes.refuse_in_trace("ExponentialMovingAverage.update counts its updates. Call it after the compiled step.")
         tensors = self._tensors()
         _check_match(tensors, self._averages)
         self.updates += 1
@@ -192,6 +188,7 @@ def _start(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor) or tensor.dtype.kind != "float" or not tensor.is_leaf:
         given = f"{tensor.dtype.name} tensor" if isinstance(tensor, Tensor) else type(tensor).__name__
         raise DtypeError(f"ExponentialMovingAverage: {name} must be a floating-point variable, it is a {given}.")
+    tensor = resolved(tensor)
     backend = tensor._backend
     if tensor.dtype.itemsize == 2:
         return make(backend.xp.astype(tensor._data, backend.raw_dtype(dtypes.float32)), None)

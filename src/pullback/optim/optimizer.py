@@ -304,6 +304,7 @@ class Optimizer:
 
         Arrays may be tensors or arrays of any library, and are moved to their parameter's device.
         """
+        modes.refuse_in_trace("Loading a state gives an optimizer other buffers. Do it before the call.")
         state.load(self, self._slots, state_dict)
 
 

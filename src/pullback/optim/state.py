@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from .. import backends, dtypes
+from .. import backends, dtypes, modes
 from ..errors import ConfigurationError, DtypeError, ShapeError
 from ..tensor.core import Tensor, make
 from .options import check_options
@@ -21,7 +21,7 @@ def saved(optimizer: Any, slots_by_group: list[list[Slot]]) -> dict[str, Any]:
             if slot.step:
                 counted = {"step": slot.step} if optimizer.counts_steps else {}
                 states[i] = {**counted, **{n: b.clone() for n, b in zip(slot.names, slot.buffers)}}
-                slot.lent = True
+                slot.lent = slot.lent or modes.tracing() is None
         options = {key: value for key, value in group.items() if key != "params"}
         groups.append({**options, "params": list(range(number, number + len(slots)))})
         number += len(slots)

@@ -13,7 +13,7 @@ from ..autodiff.apply import new_node
 from ..autodiff.operation import OPERATIONS, Operation, Recipe
 from ..errors import GradientError, ShapeError
 from . import printing
-from .core import Tensor, make, resolved
+from .core import Tensor, created, make, resolved
 
 # -- leaving the graph -----------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ def reduced(self: Tensor, protocol: Any) -> Any:
 def unpickled(content: Any, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
     """A tensor from what `reduced` gave."""
     values = np.frombuffer(content, dtypes.numpy_dtype(dtypes.get(dtype))).reshape(shape)
-    tensor = make(backends.transfer(values, device), None)
+    tensor = created(backends.transfer(values, device))
     return tensor.set_requires_grad(True) if requires_grad else tensor
 
 

@@ -11,7 +11,7 @@ from ..autodiff.tables import TENSORS
 from ..backends.quantized import QUANTIZED, QuantizedArray, quantize as quantize_raw
 from ..errors import DtypeError, ShapeError
 from .conversion import values_of
-from .core import Tensor, make, resolved
+from .core import Tensor, created, resolved
 from .printing import laid_out
 
 
@@ -45,7 +45,7 @@ class QuantizedTensor(Tensor):
 
     def dequantize(self) -> Tensor:
         """The values as a floating-point tensor."""
-        return make(self._data._backend.from_scalar(self._data.dequantize()), None)
+        return created(self._data._backend.from_scalar(self._data.dequantize()))
 
     def set_requires_grad(self, flag: bool) -> Tensor:
         if flag:

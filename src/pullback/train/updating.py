@@ -11,8 +11,9 @@ import numpy as np
 from .. import tree
 from ..autodiff.gradients import Gradients, backward
 from ..errors import ConfigurationError, NumericalInstabilityError
+from ..functions.carried import is_symbolic
 from ..functions.creation import asarray
-from ..modes import no_grad, tracing
+from ..modes import no_grad
 from ..optim.accumulation import Accumulation
 from ..tensor.core import Tensor
 from .compiling import CompiledStep, tell, why_not
@@ -113,7 +114,7 @@ class Updater:
             output = self.model(*inputs)
             loss = self.loss(output, target)
         if isinstance(loss, tuple):
-            is_known = tracing() is None or not isinstance(loss[1], Tensor)
+            is_known = not (isinstance(loss[1], Tensor) and is_symbolic(loss[1]))
             return output, loss[0], float(loss[1]) if is_known else loss[1], True
         return output, loss, weight_of(target), False
 

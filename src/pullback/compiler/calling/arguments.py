@@ -12,20 +12,26 @@ from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
 from ...tensor.core import Tensor, make
 from ..program import Value
+from ..tracing.number import number
 from ..tracing.recorder import native
 from ..tracing.symbol import Symbol, kept
 
 _ndarray = np.ndarray
+_NUMBERS = (int, float)
+_FLOAT = np.dtype(np.float64)
 _PLAIN = frozenset((int, bool, str, bytes, type(None)))
 
 
 class Arguments:
     """The leaves of (args, kwargs). `dynamic` are numbers of those that are inputs; the others are part of the key."""
 
-    __slots__ = ("given", "leaves", "structure", "dynamic", "key", "kinds")
+    __slots__ = ("given", "leaves", "structure", "dynamic", "key", "kinds", "promoted")
 
-    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], promoted: frozenset[str] = frozenset()
+    ) -> None:
         self.given = args, kwargs
+        self.promoted = promoted  # paths of numbers that are inputs
         self.leaves, self.structure = tree.flatten((args, kwargs), is_leaf=is_whole)
         self.dynamic: list[int] = []
         parts: list[Any] = []
@@ -34,6 +40,9 @@ class Arguments:
                 self.dynamic.append(i)
                 raw = leaf._data if isinstance(leaf, Tensor) else leaf
                 parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i), self.first_of(i)))
+            elif promoted and type(leaf) in _NUMBERS and self.structure._paths()[i] in promoted:
+                self.dynamic.append(i)
+                parts.append((type(leaf), (), _FLOAT, False, i))
             else:
                 parts.append(_fixed(leaf))
         self.kinds = tuple(parts)
@@ -50,7 +59,22 @@ class Arguments:
 
     def first_of(self, i: int) -> int:
         """The number of the first leaf that is the same thing as dynamic leaf `i`."""
-        return next(j for j in self.dynamic if self.leaves[j] is self.leaves[i])
+        return i if self.is_number(i) else next(j for j in self.dynamic if self.leaves[j] is self.leaves[i])
+
+    def is_number(self, i: int) -> bool:
+        """Whether dynamic leaf `i` is a number of Python's."""
+        return type(self.leaves[i]) in _NUMBERS
+
+    def changed_numbers(self, before: Any) -> list[tuple[str, str]]:
+        """Paths and names of the numbers by which these arguments differ from those of a key, if by nothing else."""
+        structure, kinds = before
+        differing = [i for i, (old, new) in enumerate(zip(kinds, self.kinds)) if old != new]
+        if structure != self.structure or any(kinds[i][0] is not self.kinds[i][0] for i in differing):
+            return []
+        paths = self.structure._paths()
+        if not all(type(self.leaves[i]) in _NUMBERS and _is_on_top(paths[i]) for i in differing):
+            return []
+        return [(paths[i], self.name_of(i)) for i in differing]
 
     def is_tensor(self, i: int) -> bool:
         return isinstance(self.leaves[i], Tensor)
@@ -58,6 +82,8 @@ class Arguments:
     def array(self, i: int) -> Any:
         """The raw array of dynamic leaf `i`, in this machine's order of bytes."""
         leaf = self.leaves[i]
+        if type(leaf) in _NUMBERS:
+            return np.array(leaf, _FLOAT)
         return native(leaf._data if isinstance(leaf, Tensor) else leaf)
 
     def on_symbols(self, recorder: Any) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple[Value, Tensor]]]:
@@ -71,6 +97,10 @@ class Arguments:
                 continue
             raw = self.array(i)
             value = Value(raw.shape, raw.dtype, f"argument {self.name_of(i)}")
+            if self.is_number(i):
+                leaves[i] = number(Symbol(value, recorder), self.leaves[i], type(self.leaves[i]) is int)
+                made.append((value, leaves[i]))
+                continue
             node = Leaf(value.shape, value.dtype, GradCell()) if self.is_tracked(i) else None
             leaves[i] = make(Symbol(value, recorder), node)
             made.append((value, leaves[i]))
@@ -156,6 +186,11 @@ def _in_words(kind: Any) -> str:
     if issubclass(kind[0], (float, complex, np.inexact)):
         return kind[1]
     return repr(kind[1]) if isinstance(kind[1], (int, str, bytes, type(None))) else f"a {kind[0].__name__}"
+
+
+def _is_on_top(path: str) -> bool:
+    """Whether a path leads to an argument itself, not to a part of one."""
+    return path.count("[") == 2 and "." not in path
 
 
 def _name(path: str) -> str:

@@ -185,15 +185,16 @@ class Compiled:
                     self._use(made)
                     return result
         with _lock:
-            arguments = Arguments(self._name, args, kwargs)
+            arguments = Arguments(self._name, args, kwargs, frozenset(self._stability.paths.values()))
             if arguments.carry_tangents:
                 return self.function(*args, **kwargs)  # forward mode: a program has no tangents
-            key = (arguments.key, _surroundings(mode))
             self._calls += 1
             try:
-                found = self._fitting(key, arguments)
+                found, arguments = self._fitting(arguments, _surroundings(mode))
                 if is_verifying():
-                    return verified(self, found, arguments, args, kwargs)
+                    return verified(self, found, arguments)
+                if found.new_inputs:
+                    return self._tried(found, arguments)
                 with found.turn:  # while another thread runs it, what it updates would seem to be shared, and be copied
                     inputs = found.gathered(arguments)
                     if inputs is not None and found.program.updates:
@@ -207,21 +208,33 @@ class Compiled:
         except RefusedError:
             return self.function(*args, **kwargs)
 
-    def _fitting(self, key: Any, arguments: Arguments) -> Specialization:
-        """The program for a call, a new one if there is none."""
-        change = None
+    def _fitting(self, arguments: Arguments, modes_now: Any) -> tuple[Specialization, Arguments]:
+        """The program for a call, a new one if there is none; and the arguments as it takes them."""
+        changes: list[Any] = []
         for made in self._programs:
-            if made.key == key:
-                found = made.why_not(arguments.given)
-                if found is None:
+            if made.key == (arguments.key, modes_now):
+                change = made.why_not(arguments.given)
+                if change is None:
                     self._renew(made, arguments)
                     self._use(made)
-                    return made
-                change = change or found
-        made = self._new(key, arguments, change)
+                    return made, arguments
+                changes = changes or [change, *made.guards.changes(arguments.given)]
+        made, arguments = self._new(arguments, modes_now, changes)
         if made.is_steady:
             self._use(made)
-        return made
+        return made, arguments
+
+    def _tried(self, made: Specialization, arguments: Arguments) -> Any:
+        """The first call of a program in which numbers have become inputs: the function itself runs beside."""
+        names, made.new_inputs = made.new_inputs, []
+
+        def tell(error: TraceError) -> None:
+            for name in names:
+                self._stability.give_up(name, str(error))
+            self._programs = [other for other in self._programs if other is not made]
+            self._quick = None
+
+        return verified(self, made, arguments, tell)
 
     def _use(self, made: Specialization) -> None:
         """Have a program first among those that are tried."""
@@ -244,22 +257,20 @@ class Compiled:
             made.quick = quick_call(made, self.function, arguments)
 
     @collecting_later
-    def _new(self, key: Any, arguments: Arguments, change: Any) -> Specialization:
-        reason = self._reason(key, arguments, change)
+    def _new(self, arguments: Arguments, modes_now: Any, changes: list[Any]) -> tuple[Specialization, Arguments]:
+        reason = self._reason(arguments, changes)
         if self.max_traces is not None and self._traces >= self.max_traces and reason is not None:
             raise TraceError(
                 f"{self._name} has {self._traces} program{'s' if self._traces != 1 else ''} and needs another one, and "
                 f"max_traces is {self.max_traces}: {reason}."
             )
-        if change is not None:
-            self._stability.note(change, self._calls + sum(int(made.calls[0]) for made in self._programs))
-        made = specialize(self._name, self.function, arguments, self.ignore, self._reads)
-        made.key = key
+        made, arguments = self._traced(arguments, changes)
+        key = made.key = (arguments.key, modes_now)
         if not made.is_steady and (key, made.state) not in self._unsteady:
             # this call makes gradients that the next one will find: compile that one
             self._unsteady.add((key, made.state))
             made.interpret()
-            return made
+            return made, arguments
         made.build()
         self._make_quick(made, arguments)
         made.is_steady = True
@@ -274,12 +285,41 @@ class Compiled:
                     RuntimeWarning,
                     stacklevel=5,
                 )
-        return made
+        return made, arguments
 
-    def _reason(self, key: Any, arguments: Arguments, change: Any) -> str | None:
+    def _traced(self, arguments: Arguments, changes: list[Any]) -> tuple[Specialization, Arguments]:
+        """A new trace; numbers that keep changing become inputs of it, if that can be."""
+        stability = self._stability
+        calls = self._calls + sum(int(made.calls[0]) for made in self._programs)
+        names = [stability.note(change, calls) for change in {change.guard: change for change in changes}.values()]
+        if self._programs and not changes:
+            for path, name in arguments.changed_numbers(self._programs[0].key[0]):
+                names.append(stability.note_argument(path, name, calls))
+        promoted = [name for name in names if name is not None]
+        try:
+            given = arguments
+            if stability.paths:
+                given = Arguments(self._name, *arguments.given, frozenset(stability.paths.values()))
+            made = self._specialized(given)
+            made.new_inputs = promoted
+            return made, given
+        except Exception as error:
+            if not promoted:
+                raise
+            for name in promoted:
+                stability.give_up(name, str(error))
+        for change in changes:
+            stability.refuse(change)
+        return self._specialized(arguments), arguments
+
+    def _specialized(self, arguments: Arguments) -> Specialization:
+        places = self._stability.places.values()
+        return specialize(self._name, self.function, arguments, self.ignore, self._reads, places)
+
+    def _reason(self, arguments: Arguments, changes: list[Any]) -> str | None:
         """Why none of the programs so far will do; None if there are none."""
-        if change is not None:
-            return change.text
+        if changes:
+            return changes[0].text
         if not self._programs:
             return None
         before, _ = self._programs[0].key

@@ -50,6 +50,7 @@ class Pulled:
             cotangents.append(cotangent)
             seeds.append((node, Symbol(cotangent, recorder)))
         held = {entry.node: entry.tensor for entry in trace.held.values() if isinstance(entry.node, Leaf)}
+        held |= {entry.stand_in._node: entry.tensor for entry in trace.held.values()}  # a clone may have parted
         own = {tensor._node: arguments.dynamic[i] for i, (_, tensor) in enumerate(given) if tensor._node is not None}
         known_before = set(recorder.arrays)
         # The walk outside, which goes on from here to variables from outside, calls the hooks on those.

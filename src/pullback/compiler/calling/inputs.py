@@ -122,7 +122,7 @@ def find_inputs(
                 )
     updated = {target for target, _ in made.program.updates}
     arrays = dict(trace.recorder.arrays.values())
-    states: list[Any] = [*made.numbers, *made.draws]
+    states: list[Any] = [*made.numbers, *made.draws, *made.feeds]
     own = {id(state.array) for state in states}
     trace.recorder.arrays.clear()
     for number, value in enumerate(made.program.inputs):

@@ -16,7 +16,7 @@ from ...autodiff import guard
 from ...functions import creation
 from ...tensor.core import Tensor, make
 from ..guards.library import Together
-from ..guards.places import Attribute, Cell, Entry, Within
+from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows
 from ..guards.values import Given
 from ..llvm.runtime import object_layout as layout
@@ -58,6 +58,9 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     first = len(made.inputs) + folded
     bases = np.zeros(first + len(made.program.outputs), np.int64)
     rows = _checks(made, with_steps=False)
+    for feed in made.feeds:
+        if not isinstance(feed.place, OfClass):
+            rows.number(_register_of(rows, feed.place), feed.array)
     held = _input_rows(rows, made, arguments, bases)
     if held is None:
         return None
@@ -138,7 +141,11 @@ def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> list[Tenso
     is_held = not made.built.executable.keeps_lock
     places = _argument_registers(rows, made, arguments)
     for number, entry in enumerate(made.inputs):
-        if entry.argument >= 0:
+        if entry.argument >= 0 and arguments.is_number(entry.argument):
+            memory = np.zeros((), np.float64)
+            bases[number] = memory.ctypes.data
+            rows.number(_number_register(rows, made, arguments, entry.argument), memory)
+        elif entry.argument >= 0:
             register = places.get(entry.argument)
             if register is None:
                 return None
@@ -166,6 +173,16 @@ def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> list[Tenso
                     register, entry.value.dtype, entry.value.shape, flags, 0, -1 if entry.view is not None else number
                 )
     return held
+
+
+def _number_register(rows: Rows, made: Any, arguments: Any, leaf: int) -> int:
+    """A number among the arguments: given by position or by name."""
+    args, kwargs = made.guards.arguments.items
+    path = arguments.structure._paths()[leaf]
+    if path.startswith("[0]"):
+        return rows.items(rows.given(0), tuple, len(args.items), (int(path[4:-1]),))[0]
+    registers = rows.entries(rows.given(1), kwargs.keys)
+    return registers[[f"[1][{key!r}]" for key in kwargs.keys].index(path)]
 
 
 def _register_of(rows: Rows, place: Any) -> int:
@@ -270,6 +287,10 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
         prepare.append(f"refresh{number}()")
         for j, slot in enumerate(numbers.slots):
             names[f"stepping{number}_{j}"] = slot
+    for number, feed in enumerate(made.feeds):
+        if isinstance(feed.place, OfClass):  # all others natively
+            names[f"feed{number}"] = feed.refresh
+            prepare.append(f"feed{number}()")
     for number, draws in enumerate(made.draws):
         names[f"draws{number}"] = draws
         prepare.append(f"state{number} = draws{number}.generator.state; draws{number}.refresh()")

@@ -41,11 +41,13 @@ class Specialization:
         self.numbers = trace.numbers
         self.draws = [*trace.finished_draws, *trace.draws.values()]
         self.slots = trace.slots
+        self.feeds: list[Any] = []  # numbers that are inputs
         self.calls = np.array([0, _UNLIMITED], np.int64)  # how many, and at how many the long way is to be gone
         self.trace_seconds = 0.0
         self.key: Any = None  # of the arguments and modes it is for
         self.quick: Any = None
         self.renewals = 0
+        self.new_inputs: list[str] = []  # names of numbers that have just become inputs
         self.kernels: list[Any] = []
         self.memory: dict[str, int] = {}
         self.built: Any = None
@@ -61,7 +63,7 @@ class Specialization:
     def why_not(self, given: tuple[Any, Any]) -> Any:
         """What has changed since the trace so that the program would be wrong: a `Change`, or None."""
         with self.turn:  # a run of another thread counts its steps one by one
-            change = self.guards.changed(given)
+            change = next(self.guards.changes(given), None)
             if change is not None:
                 return change
             for entry in self.inputs:
@@ -122,7 +124,7 @@ class Specialization:
 
     def _run(self, arguments: Arguments, inputs: list[Any]) -> Any:
         outputs = [_allocated(self.name, value) for value in self.program.outputs]
-        for numbers in self.numbers:
+        for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
         for draws in self.draws:

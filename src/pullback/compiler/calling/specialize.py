@@ -6,7 +6,8 @@ import random
 import sys
 import weakref
 from time import perf_counter
-from typing import Any, Callable, Mapping
+from contextlib import contextmanager
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import TraceError
 from ...tensor.core import Tensor
-from ..guards import Guards, Recorder, library, listening, values
-from ..guards.guard_set import Carried
+from ..guards import Guards, Listener, Recorder, library, listening, values
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
 from ..guards.recorder import Root
 from ..program import Value
+from ..tracing.number import Feed, Number
 from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
 from .arguments import Arguments, is_whole
@@ -40,10 +41,12 @@ def specialize(
     arguments: Arguments,
     ignore: tuple[str, ...] = (),
     reads: Mapping[str, Any] | None = None,
+    promoted: Iterable[Any] = (),
 ) -> Specialization:
     """Trace `function` for these arguments. Whatever the trace does outside of it is undone.
 
-    `reads` are things that it reads beside what code of the user's reads, by their names.
+    `reads` are things that it reads beside what code of the user's reads, by their names; `promoted` places of numbers
+    that are inputs.
     """
     began = perf_counter()
     trace = Trace()
@@ -55,10 +58,12 @@ def specialize(
     recorder.roots["function"] = root
     for known_as, thing in {**_OF_LIBRARIES, **(reads or {})}.items():
         recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
+    listener = Listener(recorder)
+    feeds = [Feed(place) for place in promoted if type(place.get()) in (int, float)]
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
     try:
         try:
-            with listening(recorder) as listener:
+            with _standing_in(feeds, trace), listening(listener):
                 result = trace.run(function, given_args, given_kwargs)
         except BaseException:
             Guards(name, recorder, listener, about_arguments).restore(given)
@@ -103,6 +108,7 @@ def specialize(
         trace.close()
     trace.settle()
     made = Specialization(name, program, trace, guards)
+    made.feeds = feeds
     made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
     made.left, made.pulled, made.container = left, pulled, container
     known = {*program.inputs, *(value for step in program.instructions for value in step.results)}
@@ -118,6 +124,8 @@ def specialize(
     trace.held.clear()
     trace.cells.clear()
     places = _carried_inputs(name, guards)
+    for feed in feeds:
+        _bind(guards, feed.place)
     guards.carried.clear()
     guards.close()
     del recorder, listener, root
@@ -132,15 +140,33 @@ def specialize(
     return made
 
 
+@contextmanager
+def _standing_in(feeds: list[Feed], trace: Trace) -> Iterator[None]:
+    """Inside, numbers that are inputs are found at their places as such."""
+    before = [(feed.place, feed.place.get()) for feed in feeds]
+    try:
+        for feed in feeds:
+            feed.place.put(feed.stand_in(trace))
+        yield
+    finally:
+        for place, value in before:
+            place.put(value)
+
+
 def _noted(recorder: Recorder, arguments: Arguments) -> values.Guard:
     """The guard of a call's arguments: of their containers and of what is no tensor."""
     args, kwargs = arguments.given
     whole = values.Items(arguments.given, "the arguments", "")
     by_position = values.Items(args, "the arguments", "")
-    by_position.items = [recorder.note(x, f"argument {i}", given=True) for i, x in enumerate(args)]
+
+    def noted(x: Any, path: str, name: str) -> values.Guard:
+        is_input = path in arguments.promoted
+        return values.Promoted(x, name, "") if is_input else recorder.note(x, name, given=True)
+
+    by_position.items = [noted(x, f"[0][{i}]", f"argument {i}") for i, x in enumerate(args)]
     by_name = values.Items(kwargs, "the arguments by name", "")
     by_name.keys = list(kwargs)
-    by_name.items = [recorder.note(x, f"argument {key!r}", given=True) for key, x in kwargs.items()]
+    by_name.items = [noted(x, f"[1][{key!r}]", f"argument {key!r}") for key, x in kwargs.items()]
     whole.items = [by_position, by_name]
     return whole
 
@@ -149,7 +175,7 @@ def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
     """Tensors that calls read at a place and replace there: the places, by identity of the tensors."""
     places: dict[int, Any] = {}
     for carried in guards.carried:
-        _bind(guards, carried)
+        _bind(guards, carried.place)
         if not carried.is_read:
             continue
         parts: list[tuple[Any, values.Guard]] = [(carried.place, carried.before)]
@@ -169,11 +195,11 @@ def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
     return places
 
 
-def _bind(guards: Guards, carried: Carried) -> None:
-    """What calls write to must be this very object."""
-    if isinstance(carried.place, Attribute):
+def _bind(guards: Guards, place: Any) -> None:
+    """What calls write to, or read numbers from, must be this very object."""
+    if isinstance(place, Attribute):
         for guard in guards.reached():
-            if isinstance(guard, values.Instance) and guard.value is carried.place.owner:
+            if isinstance(guard, values.Instance) and guard.value is place.owner:
                 guard.is_fixed = True
 
 
@@ -181,14 +207,14 @@ def _library_roots(trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[
     """Guards of what optimizers, hooks and gradients were like."""
     recorder = Recorder("")
     roots = []
-    for watch in trace.groups:
-        label = f"option {{!r}} of {type(watch.optimizer).__name__}"
-        for option, seen in watch.options.seen.items():
-            roots.append(Root(Entry(watch.group, option), recorder.note(seen, label.format(option))))
-    for one in trace.attributes:
-        label = f"{type(one.thing).__name__}.{one.name.lstrip('_')}"
-        roots.append(Root(Attribute(one.thing, one.name), values.Plain(one.seen, label, "")))
-    found: list[values.Guard] = [library.State(one.optimizer, one.buffers) for one in trace.optimizers.values()]
+    for options in trace.options:
+        label = f"option {{!r}} of {type(options.optimizer).__name__}"
+        for option, seen in options.seen.items():
+            roots.append(Root(Entry(options.group, option), recorder.note(seen, label.format(option))))
+    for thing, name, seen in trace.attributes:
+        label = f"{type(thing).__name__}.{name.lstrip('_')}"
+        roots.append(Root(Attribute(thing, name), values.Plain(seen, label, "")))
+    found: list[values.Guard] = [library.State(*updated) for updated in trace.optimizers.values()]
     found += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
     found += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
     found += [library.Variable(tensor, node) for tensor, node in nodes]
@@ -215,6 +241,8 @@ def _refuse_written_arrays(name: str, arguments: Arguments, written: list[tuple[
 
 
 def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any]) -> Any:
+    if type(leaf) is Number:
+        raise TraceError("it is returned, or kept outside, as it is")
     if not isinstance(leaf, Tensor):
         if isinstance(leaf, Symbol):
             return outputs.setdefault(leaf.value, len(outputs))

@@ -2,35 +2,75 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...errors import TraceError
-from ..guards.values import Change, Given, Plain
+from ..guards.places import Attribute, Cell, Entry, OfClass
+from ..guards.values import Change, Given
 
 _MOST_CHANGES = 3
 _WITHIN_CALLS = 16
+_PROMOTABLE = (Attribute, Cell, Entry, OfClass)
 
 
 class Stability:
-    """Why a function was traced again, and when."""
+    """Why a function was traced again, and when. Numbers that keep changing become inputs: `places`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._changes: dict[str, list[int]] = {}
+        self._refused: dict[str, str] = {}  # numbers that cannot be inputs, and why
+        self.places: dict[str, Any] = {}  # of numbers that are inputs, by their names
+        self.paths: dict[str, str] = {}  # of such numbers among the arguments
 
-    def note(self, change: Change, call: int) -> None:
-        """A change makes a new trace. What has changed too often in a few calls, and is no number, is an error."""
-        guard = change.guard
+    def note(self, change: Change, call: int) -> str | None:
+        """A change makes a new trace. What has changed too often in a few calls becomes an input, or is an error.
+
+        Returns the name of what has just become an input.
+        """
+        guard, name = change.guard, change.guard.name
         if isinstance(guard, Given) or not guard.site:
-            return  # forms of inputs, and the library's own state: there are few of those
-        recent = [at for at in self._changes.get(guard.name, ()) if call - at < _WITHIN_CALLS]
-        self._changes[guard.name] = [*recent, call]
-        if len(recent) < _MOST_CHANGES or _is_number(guard):
+            return None  # forms of inputs, and the library's own state: there are few of those
+        is_number = type(guard.value) in (int, float) and type(change.now) in (int, float)
+        times = self._count(name, call)
+        if times >= _MOST_CHANGES and is_number and name not in self._refused:
+            if isinstance(change.place, _PROMOTABLE):
+                self.places[name] = change.place
+                return name
+        if times > _MOST_CHANGES:
+            self.refuse(change)
+        return None
+
+    def note_argument(self, path: str, name: str, call: int) -> str | None:
+        """A number among the arguments makes a new trace; as `note`."""
+        name = f"argument {name}"
+        if self._count(name, call) >= _MOST_CHANGES and name not in self._refused:
+            self.paths[name] = path
+            return name
+        return None
+
+    def give_up(self, name: str, why: str) -> None:
+        """A number could not be made an input."""
+        self.places.pop(name, None)
+        self.paths.pop(name, None)
+        self._refused[name] = why
+
+    def _count(self, name: str, call: int) -> int:
+        """How often it has changed in the last few calls, now included."""
+        recent = [at for at in self._changes.get(name, ()) if call - at < _WITHIN_CALLS]
+        self._changes[name] = [*recent, call]
+        return len(recent) + 1
+
+    def refuse(self, change: Change) -> None:
+        """Say what has changed too often, if it has."""
+        name, times = change.guard.name, len(self._changes.get(change.guard.name, ()))
+        if times <= _MOST_CHANGES:
             return
+        why = self._refused.get(name)
         raise TraceError(
-            f"{guard.site}: {self._name} reads `{guard.name}`, which has changed {len(recent) + 1} times within "
-            f"{_WITHIN_CALLS} calls, and each change makes another program. Pass it as an argument, keep what changes "
-            "in a tensor, or leave it out of the guards with `pb.compile(ignore=[...])` and its name."
+            f"{change.guard.site}: {self._name} reads `{name}`, which keeps changing ({times} times within {_WITHIN_CALLS} calls), "
+            "and each change makes another program"
+            + (f"; it cannot be made an input: {why.rstrip('.')}" if why else "")
+            + ". Pass it as an argument, keep what changes in a tensor, or leave it out of the guards with "
+            "`pb.compile(ignore=[...])` and its name."
         )
-
-
-def _is_number(guard: object) -> bool:
-    return isinstance(guard, Plain) and isinstance(guard.value, (int, float, complex))

@@ -41,9 +41,13 @@ def is_verifying() -> bool:
     return _verifying.get()
 
 
-def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwargs: Any) -> Any:
-    """Run the program, put everything back as it was, run the function, and compare."""
+def verified(compiled_function: Any, made: Any, arguments: Any, tell: Any = None) -> Any:
+    """Run the program, put everything back as it was, run the function, and compare; its result.
+
+    A difference is an error, or is told.
+    """
     name = compiled_function._name
+    args, kwargs = arguments.given
     watched = [entry.tensor for entry in made.inputs if entry.tensor is not None]
     watched += [leaf for leaf in arguments.leaves if isinstance(leaf, Tensor)]
     watched = list({id(tensor): tensor for tensor in watched}.values())
@@ -52,6 +56,7 @@ def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwarg
     steps = [(slot, slot.step) for slot in made.slots]
     states = [(draws.generator, draws.generator.state) for draws in made.draws]
     cells = [(cell, cell.value) for cell, _, _ in made.cells]
+    left = [(one.place, one.place.get()) for one in made.left]
     result = made.run(arguments, made.gathered(arguments))
     after = [np.array(tensor._data) for tensor in watched]
     gradients = [None if cell.value is None else np.array(cell.value._data) for cell, _ in cells]
@@ -67,8 +72,23 @@ def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwarg
         generator.state = state
     for cell, value in cells:
         cell.value = value
+    for place, value in left:
+        if place.get() is not value:
+            place.put(value)
     expected = compiled_function.function(*args, **kwargs)
-    width = _least_width(made.program)
+    try:
+        _compare_all(name, made.program, result, expected, watched, after, cells, gradients)
+    except TraceError as error:
+        if tell is None:
+            raise
+        tell(error)
+    return expected
+
+
+def _compare_all(
+    name: str, program: Any, result: Any, expected: Any, watched: Any, after: Any, cells: Any, gradients: Any
+) -> None:
+    width = _least_width(program)
     for path, ours, theirs in zip(tree.paths(expected), tree.leaves(result), tree.leaves(expected)):
         _compare(f"{name}: result{path}", ours, theirs, width)
     largest = _largest([cell.value for cell, _ in cells])  # a gradient that should vanish is measured by the others
@@ -82,7 +102,6 @@ def verified(compiled_function: Any, made: Any, arguments: Any, args: Any, kwarg
                 f"{name}: a variable has {'no' if array is None else 'a'} gradient compiled, not so eagerly."
             )
         _compare(f"{name}: the gradient of a variable", array, cell.value, width, largest)
-    return expected
 
 
 def _variables(tensors: list[Tensor]) -> list[tuple[Leaf, list[Any], list[Tensor]]]:

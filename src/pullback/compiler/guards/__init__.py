@@ -6,7 +6,7 @@ before it is. `Guards` are made of the notes: run right after the trace they fin
 
 from . import library, values
 from .guard_set import Guards
-from .listening import listening
+from .listening import Listener, listening
 from .recorder import Recorder
 
-__all__ = ["Guards", "Recorder", "library", "listening", "values"]
+__all__ = ["Guards", "Listener", "Recorder", "library", "listening", "values"]

@@ -136,15 +136,12 @@ class Guards:
 
     # -- before a call ---------------------------------------------------------------------------------
 
-    def changed(self, given: tuple[Any, Any]) -> guards.Change | None:
-        """What is not as it was, or None."""
+    def changes(self, given: tuple[Any, Any]) -> Iterator[guards.Change]:
+        """What is not as it was."""
         look = guards.Look()
-        for change in self.arguments.changes(given, Fixed(given), look):
-            return change
+        yield from self.arguments.changes(given, Fixed(given), look)
         for place, guard in self.roots:
-            for change in guard.changes(place.get(), place, look):
-                return change
-        return None
+            yield from guard.changes(place.get(), place, look)
 
     # -- what is guarded ---------------------------------------------------------------------------------
 

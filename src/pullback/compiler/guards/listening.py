@@ -29,17 +29,20 @@ _current: Listener | None = None
 
 
 @contextmanager
-def listening(recorder: Recorder) -> Iterator[Listener]:
-    """Let `recorder` note what happens inside."""
+def listening(listener: Listener) -> Iterator[None]:
+    """Let the listener's recorder note what happens inside."""
     global _current
-    listener = Listener(recorder)
     _hear_of_files()
+    if sys.version_info < (3, 12):
+        from ..llvm.runtime import trace_function
+
+        trace_function.prepare()
     outer, _current = _current, listener
     try:
-        with _knowing_young(recorder), ExitStack() as stack:
+        with _knowing_young(listener.recorder), ExitStack() as stack:
             stack.callback(listener.finish)
             stack.enter_context(_lines(listener))
-            yield listener
+            yield
     finally:
         _current = outer
 
@@ -202,23 +205,25 @@ def _lines(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def _by_tracing(listener: Listener) -> Iterator[None]:
-    def on_line(frame: FrameType, event: str, _: Any) -> Any:
-        if event == "line":
-            listener.on_line(frame, frame.f_lineno)
-        return on_line
+    from ..llvm.runtime.trace_function import pass_over, tracing
 
-    def on_call(frame: FrameType, event: str, _: Any) -> Any:
+    heard: set[FrameType] = set()
+
+    def on_call(frame: FrameType) -> None:
         code = frame.f_code
         if not is_users_code(code) and code is not _THREAD_START:
-            return None
-        return on_line if listener.on_start(frame) else None
+            pass_over(code)
+        elif listener.on_start(frame):
+            heard.add(frame)
 
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
+    def on_line(frame: FrameType) -> None:
+        if frame in heard:
+            listener.on_line(frame, frame.f_lineno)
+        elif not is_users_code(frame.f_code) and frame.f_code is not _THREAD_START:
+            pass_over(frame.f_code)
+
+    with tracing(on_call, on_line):
         yield
-    finally:
-        sys.settrace(before)
 
 
 @contextmanager

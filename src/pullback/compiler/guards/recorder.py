@@ -24,6 +24,7 @@ from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...random import Generator
 from ...tensor.core import Tensor
+from ..tracing.number import Number
 from ..tracing.symbol import Symbol
 from . import values as guards
 from .code_names import Names, names_of
@@ -109,6 +110,8 @@ class Recorder:
         known = self.guards.get(id(value))
         if known is not None:
             return known
+        if kind is Number:
+            return guards.Promoted(value._cell[1], name, self.site)
         if issubclass(kind, Tensor):
             if type(value._data) is Symbol:
                 return guards.Fresh(None, name, self.site)

@@ -176,6 +176,11 @@ class Rows:
         here = layout.CONTIGUOUS * array.flags.c_contiguous | layout.WRITEABLE * array.flags.writeable
         self.word(register, code.FLAGS, here, bits)
 
+    def number(self, register: int, memory: Any) -> None:
+        """Write a number, which is known to be one, to an array of float64."""
+        self.kept.append(memory)
+        self._row(code.NUMBER, 0, register, memory.ctypes.data)
+
     def content(self, register: int, data: bytes) -> None:
         held = np.frombuffer(data, np.uint8)
         self.kept.append(held)
@@ -219,7 +224,9 @@ class Rows:
 
     def emit(self, guard: Guard, register: int, path: Path) -> None:
         """The rows of a guard on what is in a register; what has none is left to `rest`."""
-        if isinstance(guard, (values.Plain, values.Identity, values.Fresh, values.Overwritten, values.Namespace)):
+        if isinstance(
+            guard, (values.Plain, values.Promoted, values.Identity, values.Fresh, values.Overwritten, values.Namespace)
+        ):
             self._try(guard, register, path)
             return
         known = self._known.get(guard)

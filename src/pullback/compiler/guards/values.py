@@ -107,6 +107,19 @@ class Plain(Guard):
         rows.equal(register, self.value)
 
 
+class Promoted(Guard):
+    """A number that is an input: only its type is known."""
+
+    __slots__ = ()
+
+    def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
+        if type(now) is not type(self.value):
+            yield self._change(place, now)
+
+    def emit(self, rows: Any, register: int, path: Any) -> None:
+        rows.of_type(register, type(self.value))
+
+
 class Identity(Guard):
     """Something that is known by who it is: a type, a library, a lock."""
 

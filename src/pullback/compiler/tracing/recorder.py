@@ -30,7 +30,7 @@ class Recorder:
         self.closed = False
         self.refusal: TraceError | None = None
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
-        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of arrays or tensors met, which are kept alive
+        self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of array or owner: the arrays met, kept alive
 
     def record(self, op: str, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
         """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
@@ -89,11 +89,9 @@ class Recorder:
             return self.lift_array(np.asarray(arg))
         return arg
 
-    def lift_array(self, array: Any, tensor: Any = None) -> Value:
-        """The value that stands for a NumPy array from outside, or for that of a tensor: others may share it now, and
-        one of them be written later.
-        """
-        key = id(array if tensor is None else tensor)
+    def lift_array(self, array: Any, owner: Any = None) -> Value:
+        """The value that stands for a NumPy array from outside, or for what `owner`, a tensor, has for its array."""
+        key = id(array if owner is None else owner)
         found = self.arrays.get(key)
         if found is None:
             if not array.dtype.isnative:

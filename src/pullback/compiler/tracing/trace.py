@@ -9,6 +9,7 @@ program. So a trace leaves no mark, whether it succeeds or fails, and other thre
 from __future__ import annotations
 
 import weakref
+from types import NoneType
 from typing import Any, Callable, Iterable
 
 import numpy as np
@@ -20,11 +21,12 @@ from ...optim.arithmetic import arithmetic_of
 from ...random import Generator, at_state, default_generator
 from ...tensor.core import Tensor, make
 from ...tensor.writing import separate
+from ..deferral import signals_later
 from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)
 from .recorder import Recorder
 from .sites import user_site
-from .state import AttributeWatch, Draws, GroupWatch, Numbers, OptimizerWatch
+from .state import Draws, Numbers, Options
 from .symbol import Symbol
 
 _ndarray = np.ndarray
@@ -44,7 +46,7 @@ class Held:
         self.tensor = tensor
         self.array = array
         self.node = tensor._node
-        self.value = recorder.lift_array(array, tensor)
+        self.value = recorder.lift_array(array, tensor)  # its own: another holder of the array may be written
         self.stand_in = make(Symbol(self.value, recorder), self.node)
         self.is_used = False  # whether the function looked at it, not only wrote to a variable that it is a clone of
         cell = getattr(tensor, "_cell", None)
@@ -82,15 +84,16 @@ class Trace:
         self.draws: dict[int, Draws] = {}  # generators that were drawn from, by identity
         self.finished_draws: list[Draws] = []  # of generators that were seeded anew
         self.slots: list[Any] = []  # of parameters that an optimizer updated, once for each update
-        self.groups: list[GroupWatch] = []
-        self.attributes: list[AttributeWatch] = []
-        self.optimizers: dict[int, OptimizerWatch] = {}  # by identity
+        self.options: list[Options] = []  # of groups that were updated
+        self.attributes: list[tuple[Any, str, Any]] = []  # numbers of the library's own: (whose, its name, what it was)
+        self.optimizers: dict[int, tuple[Any, list[Any]]] = {}  # by identity: with slots and buffers that were updated
+        self.unreadable: set[Value] = set()  # numbers that are inputs: their memory has no values while tracing
         self.nodes: dict[int, tuple[Tensor, Any]] = {}  # tensors whose need of a gradient was looked at
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
         self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
         self._constants: set[Value] = set()  # arrays that the function made without reading any
         self._decisive: dict[Value, TraceError] = {}  # what to say if values that decided are written
-        self._settled: dict[int, tuple[Any, Any, Any]] = {}  # by a slot's identity: optimizer, slot, what it will be
+        self._settled: dict[int, tuple[Any, ...]] = {}  # by a slot's identity: its optimizer, it, what it will be
 
     # -- tensors and arrays from outside -----------------------------------------------------------
 
@@ -157,18 +160,16 @@ class Trace:
         They are noted: with other values the function would be traced again.
         """
         symbol = self.resolve(thing)._data if isinstance(thing, Tensor) else thing
-        array = symbol
+        array: Any = symbol
+        holder = symbol
         if type(symbol) is Symbol:
-            found = [array for value, array in self.recorder.arrays.values() if value is symbol.value]
-            if not found:
-                return None
-            array = found[0]
+            array = dict(self.recorder.arrays.values()).get(symbol.value)
             if symbol.value in self._constants:
                 return array.copy()
-        if array.nbytes > MOST_BYTES_READ:
+            holder = next((held.tensor for held in self.held.values() if held.value is symbol.value), array)
+        if array is None or array.nbytes > MOST_BYTES_READ or (type(symbol) is Symbol and symbol.value in self.unreadable):
             return None
-        holders = [held.tensor for held in self.held.values() if held.array is array]
-        self.values_read += [(holder, array.tobytes()) for holder in holders or [array]]
+        self.values_read.append((holder, array.tobytes()))
         return array.copy()
 
     def read_values(self, thing: Any, why: str) -> Any:
@@ -187,18 +188,17 @@ class Trace:
 
     def note_attribute(self, thing: Any, name: str) -> None:
         """Remember an attribute that is a plain number: the program is right only while it stays."""
-        self.attributes.append(AttributeWatch(thing, name))
+        self.attributes.append((thing, name, getattr(thing, name)))
 
-    def note_optimizer(self, optimizer: Any) -> OptimizerWatch:
+    def note_optimizer(self, optimizer: Any) -> list[Any]:
         """Remember that an optimizer's parameters were gone through: which have a gradient, and which do not."""
-        watch = self.optimizers.get(id(optimizer))
-        if watch is None:
-            watch = self.optimizers[id(optimizer)] = OptimizerWatch(optimizer)
+        if id(optimizer) not in self.optimizers:
+            self.optimizers[id(optimizer)] = optimizer, []
             for slots in optimizer._slots:
                 for slot in slots:
                     if isinstance(slot.parameter, Tensor) and id(slot.parameter) not in self.held:
                         self.nodes[id(slot.parameter)] = (slot.parameter, slot.parameter._node)
-        return watch
+        return self.optimizers[id(optimizer)][1]
 
     def check(self, raws: Iterable[Any]) -> None:
         """Have the numerics guard look at these arrays when the program has run."""
@@ -218,12 +218,12 @@ class Trace:
             draws = self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder)
         return draws
 
-    def seed(self, generator: Generator, key: int) -> bool:
+    def seed(self, generator: Generator, key: int, offset: int = 0) -> bool:
         """A generator starts anew inside the function, as it then does at every call. Whether that is all."""
         before = self.draws.get(id(generator))
         if before is not None:
             self.finished_draws.append(before)
-        self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder, key)
+        self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder, (key, offset))
         return hasattr(generator, "_key")  # one that is being made needs a state all the same
 
     def next_key(self, generator: Generator, count: int) -> tuple[Any, Any]:
@@ -232,13 +232,21 @@ class Trace:
 
     def draw(self, generator: Generator, method: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         """Numbers of a distribution: drawn by NumPy's code when the program runs."""
-        start = {"key": 0, "offset": 0}
+        args = tuple([self._drawn_with(x) for x in args])
+        named = {name: self._drawn_with(x) for name, x in named.items()}
         with modes.changed(tracing=None):
-            ahead = at_state(start)  # type: ignore[arg-type]
+            ahead = at_state({"key": 0, "offset": 0})
             example = method(ahead, *args, **named)  # says how many words are taken, and refuses bad arguments
-        key, offset = self.next_key(generator, ahead.state["offset"])
-        options = (tuple(args), tuple(named.items()))
+            taken = ahead.state["offset"]
+        key, offset = self.next_key(generator, taken)
+        options = (args, tuple(named.items()))
         return make(self.recorder.record("draw", (key, offset, method.__name__, options, example.dtype)), None)
+
+    def _drawn_with(self, x: Any) -> Any:
+        """A tensor of chances, which a program finds when it draws; one that the function changed has no values."""
+        stand_in = self.resolve(x)
+        held = self.held.get(id(x))
+        return x if held is None or not held.is_written else stand_in
 
     # -- optimizers --------------------------------------------------------------------------------
 
@@ -246,10 +254,10 @@ class Trace:
         """An optimizer's step on symbols. Its numbers (rate, bias correction) are inputs, computed at each call."""
         xp = arithmetic_of(TRACE)
         shared: dict[Any, Numbers] = {}
-        optimizer_watch = self.note_optimizer(optimizer)
+        updated = self.note_optimizer(optimizer)
         for group, found in work:
-            watch = GroupWatch(optimizer, group)
-            self.groups.append(watch)
+            options = Options(optimizer, group)
+            self.options.append(options)
             for slot, gradient in found:
                 settled = self._settle(optimizer, group, slot)
                 ahead = 1 + sum(other is slot for other in self.slots)
@@ -259,8 +267,8 @@ class Trace:
                     numbers = shared[key] = Numbers(optimizer, group, slot, settled.working, ahead, self.recorder)
                     self.numbers.append(numbers)
                 numbers.slots.append(slot)
-                optimizer_watch.buffers.append((slot, settled.buffers))
-                self._advance(xp, optimizer, watch.options, settled, gradient, numbers.symbols)
+                updated.append((slot, settled.buffers))
+                self._advance(xp, optimizer, options, settled, gradient, numbers.symbols)
                 self.slots.append(slot)
 
     def _settle(self, optimizer: Any, group: dict[str, Any], slot: Any) -> Any:
@@ -269,17 +277,19 @@ class Trace:
             raise TraceError(f"{user_site()}: pb.compile cannot follow an optimizer of plain NumPy arrays.")
         self.resolve(slot.parameter)
         held = self.held.get(id(slot.parameter))
-        _, _, before = self._settled.get(id(slot), (None, None, slot))
+        *_, latest = self._settled.get(id(slot), (slot,))
         with modes.changed(tracing=None):
-            settled = before.settled(optimizer, group, slot.raw if held is None else held.array)
+            settled = latest.settled(optimizer, group, slot.raw if held is None else held.array)
         if settled is not slot:
-            self._settled[id(slot)] = optimizer, slot, settled
+            self._settled[id(slot)] = optimizer, slot, slot.buffers, settled
         return settled
 
     def settle(self) -> None:
         """After the trace: give the slots the buffers that were made for them."""
-        for optimizer, slot, settled in self._settled.values():
-            slot.take_over(settled, optimizer)
+        with signals_later():
+            for optimizer, slot, before, settled in self._settled.values():
+                if slot.buffers is before:  # else another thread has made a step meanwhile
+                    slot.take_over(settled, optimizer)
 
     def _advance(self, xp: Any, optimizer: Any, group: Any, slot: Any, gradient: Any, constants: Any) -> None:
         parameter, *buffers = self.resolve_all((slot.parameter, *slot.buffers))
@@ -307,14 +317,22 @@ class Trace:
 
     def finish(self, arguments: list[Value], outputs: list[Value]) -> Program:
         """The program, with these arguments first among its inputs; what was written to tensors are its updates."""
-        self.held = {key: held for key, held in self.held.items() if held.is_used or held.is_written}
+        for key in [key for key, held in self.held.items() if not held.is_used]:
+            del self.held[key], self.recorder.arrays[key]
         updates: dict[Value, Value] = {}
         for held in self.held.values():
             tensor, raw = held.stand_in, held.stand_in._data
-            if type(tensor) is not Tensor or (tensor._node is not held.node and not isinstance(tensor._node, Leaf)):
+            if type(tensor) is not Tensor or (
+                tensor._node is not held.node and not isinstance(tensor._node, (Leaf, NoneType))
+            ):
                 raise TraceError(
                     f"a tensor of shape {held.tensor.shape} from outside the function has become the result of traced "
                     "operations that need a gradient. Write to it inside `with pb.no_grad():`."
+                )
+            if tensor.requires_grad is not (held.node is not None):
+                raise TraceError(
+                    f"the function leaves a tensor of shape {held.tensor.shape} from outside with another "
+                    "`requires_grad` than it had, which a program cannot do. Set it before the call."
                 )
             if held.is_written:
                 if raw.shape != held.value.shape or raw.dtype != held.value.dtype:

@@ -11,8 +11,8 @@ from __future__ import annotations
 ROW_WORDS = 8
 (
     GIVEN, CONSTANT, SLOT, ITEM, WORD, ENTRY, ABSENT, ATTRIBUTE, NO_ATTRIBUTE, METHOD, EQUAL, ENTRIES, CONTENT, ARRAY,
-    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT,
-) = range(20)  # fmt: skip
+    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT, NUMBER,
+) = range(21)  # fmt: skip
 
 #: What is read of an object: its count of references (the lower half of a word) and type; of an array also where its
 #: data is, its number of axes, their lengths, what it is a view of, its dtype and its flags; of a list where its items
@@ -23,7 +23,7 @@ ITEMS, FUNCTION, BYTES = 24, 16, 32
 #: Functions of Python's that are called, by their place in the table of addresses.
 FUNCTIONS = (
     "PyDict_GetItemWithError", "PyObject_GenericGetAttr", "PyErr_Clear", "PyObject_RichCompareBool", "PyDict_Next",
-    "PyContextVar_Get", "PyObject_CallFunctionObjArgs", "Py_DecRef", "PyObject_GenericGetDict",
+    "PyContextVar_Get", "PyObject_CallFunctionObjArgs", "Py_DecRef", "PyObject_GenericGetDict", "PyFloat_AsDouble",
 )  # fmt: skip
 
 
@@ -179,6 +179,7 @@ row:
     i64 17, label %op.same
     i64 18, label %op.dict
     i64 19, label %op.different
+    i64 20, label %op.number
   ]
 
 ; a: the number of an object that the call was given
@@ -510,6 +511,20 @@ op.different:
   %unlike = load i64, ptr %unlike.at
   %differs = icmp ne i64 %source, %unlike
   br i1 %differs, label %ok, label %misfit
+
+; a: where the value of a number goes, as a double
+op.number:
+  %double.at = getelementptr ptr, ptr %functions, i64 <PyFloat_AsDouble>
+  %double.of = load ptr, ptr %double.at
+  %double = call double %double.of(ptr %object)
+  %number.to = inttoptr i64 %a to ptr
+  store double %double, ptr %number.to
+  %perhaps.failed = fcmp oeq double %double, -1.0
+  br i1 %perhaps.failed, label %number.clear, label %ok
+
+number.clear:
+  call void %clear()
+  br label %ok
 
 ; the dict of an object's attributes
 op.dict:

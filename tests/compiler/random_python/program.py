@@ -158,9 +158,11 @@ def _write_calls(source: Source, outside: str) -> str:
                 source.write(f"n, flag = {source.number(0, 3)}, {source.chance(0.5)}")
             source.write(_arguments(source, rows, layers, tracked))
         source.write(f"yield {call + 1}")
-        # a result with a history is known by who it is, and may not change too often
-        history = ".detach()" if outside == "chained outside" else ""
-        source.write(f"cell.mix = pb.tanh(cell.w * {source.rng.uniform(0.3, 1.1):.2f}){history}")
+        mix = f"cell.mix = pb.tanh(cell.w * {source.rng.uniform(0.3, 1.1):.2f})"
+        if outside != "chained outside":
+            source.write(mix)
+        elif call == 0:  # there two programs take turns, and a tensor that is replaced too often is refused
+            source.write(f"{mix}.detach()")
         source.write("cell.last = None")
         source.lines += [f"    {line}" for line in _LOOKS[outside].splitlines()]
         source.write("yield state()")

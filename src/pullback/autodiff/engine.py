@@ -291,7 +291,8 @@ def _as_tensors(node: Node) -> list[Any]:
     recipe = node.recipe
     operation = recipe.operation
     parents = iter(node.inputs)
-    inputs = [next(parents) if tracked else None for tracked in recipe.mask]
+    # the variable of a transform that has ended is an identity with nothing behind it
+    inputs = [next(parents, None) if tracked else None for tracked in recipe.mask]
     values: list[Any] = []
     for value, (kind, index) in zip(saved_values(node, walking=True), recipe.sources):
         if kind == "input":

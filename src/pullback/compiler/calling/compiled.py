@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from functools import partial, update_wrapper
+from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any, Callable, Iterable
 
@@ -17,6 +18,7 @@ from ...functions.creation import default_dtype
 from ..deferral import signals_later
 from ..locking import lock as _lock
 from .arguments import Arguments, difference
+from .audits import Schedule, difference as difference_of_programs, digest, refusal
 from .collection import collecting_later
 from .specialization import RefusedError, Specialization
 from .specialize import specialize
@@ -97,6 +99,7 @@ class Compiled:
         self._unsteady: set[Any] = set()
         self._stability = Stability(self._name)
         self._traces = 0
+        self.audits = 0  # how often a program was traced again and compared
         self._calls = 0  # the long way, and of programs that are gone
 
     def __repr__(self) -> str:
@@ -198,13 +201,13 @@ class Compiled:
                 with found.turn:  # while another thread runs it, what it updates would seem to be shared, and be copied
                     inputs = found.gathered(arguments)
                     if inputs is not None and found.program.updates:
-                        return found.run(arguments, inputs)
+                        return _timed(found, arguments, inputs)
             except RefusedError:
                 return self.function(*args, **kwargs)  # operation by operation, which names the culprit
         if inputs is None:
             return self._general(args, kwargs)  # a tensor was given another array just now
         try:
-            return found.run(arguments, inputs)
+            return _timed(found, arguments, inputs)
         except RefusedError:
             return self.function(*args, **kwargs)
 
@@ -215,7 +218,10 @@ class Compiled:
             if made.key == (arguments.key, modes_now):
                 change = made.why_not(arguments.given)
                 if change is None:
-                    self._renew(made, arguments)
+                    if made.schedule.is_due:
+                        self._audit(made, arguments)
+                    else:
+                        self._renew(made, arguments)
                     self._use(made)
                     return made, arguments
                 changes = changes or [change, *made.guards.changes(arguments.given)]
@@ -244,6 +250,25 @@ class Compiled:
         self._programs = programs[:_MOST_PROGRAMS]
         self._quick = made.quick
 
+    def _audit(self, made: Specialization, arguments: Arguments) -> None:
+        """Trace once more, and see whether the program is the same."""
+        schedule = made.schedule
+        if made.left or made.new_inputs:  # a function with effects is not called for nothing
+            schedule.stop()
+            return
+        again = self._specialized(arguments)
+        line = difference_of_programs(made.digest, digest(again))
+        if line is not None and difference_of_programs(made.digest, digest(self._specialized(arguments))) is not None:
+            self._programs = [other for other in self._programs if other is not made]
+            self._quick = None
+            raise refusal(self._name, line)
+        self.audits += 1
+        schedule.trace_seconds = again.trace_seconds
+        if line is None:
+            schedule.next(schedule.run_seconds)
+        else:
+            schedule.stop()  # no two traces are alike: its order depends on addresses, or on chance
+
     def _renew(self, made: Specialization, arguments: Arguments) -> None:
         """Write the native guards again: all is well, and yet they have said no."""
         if made.quick is not None and made.renewals < _MOST_RENEWALS:
@@ -271,6 +296,8 @@ class Compiled:
             self._unsteady.add((key, made.state))
             made.interpret()
             return made, arguments
+        made.schedule = Schedule(made.calls, made.trace_seconds)
+        made.digest = digest(made)
         made.build()
         self._make_quick(made, arguments)
         made.is_steady = True
@@ -326,6 +353,19 @@ class Compiled:
         if before != arguments.key:
             return difference(before, arguments)
         return "it was called under other modes (no_grad, autocast, guard or default dtype)"
+
+
+def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:
+    """Run a program; the first time, see how long it takes, to know when it is to be audited."""
+    schedule = made.schedule
+    if schedule is None or schedule.run_seconds < float("inf"):
+        if made.quick is None:
+            made.calls[0] += 1
+        return made.run(arguments, inputs)
+    began = perf_counter()
+    result = made.run(arguments, inputs)
+    schedule.first(perf_counter() - began)
+    return result
 
 
 def _require_llvmlite() -> None:

@@ -44,6 +44,8 @@ class Specialization:
         self.feeds: list[Any] = []  # numbers that are inputs
         self.calls = np.array([0, _UNLIMITED], np.int64)  # how many, and at how many the long way is to be gone
         self.trace_seconds = 0.0
+        self.schedule: Any = None  # of audits, if there are any
+        self.digest: Any = None  # of the program as it was traced
         self.key: Any = None  # of the arguments and modes it is for
         self.quick: Any = None
         self.renewals = 0

@@ -39,7 +39,8 @@ PLAIN = frozenset(
 _LOCKS = type(threading.Lock()), type(threading.RLock())
 _ATOMS = (
     *_LOCKS, types.CodeType, np.ufunc, Generator, *NATIVE, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.CellType, types.TracebackType, types.GenericAlias, types.UnionType,
+    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.CellType, types.TracebackType,
+    types.GenericAlias, types.UnionType,
 )  # fmt: skip
 #: Reading one of these reads all attributes of an object.
 _WHOLE = frozenset(("__dict__", "__reduce_ex__", "__reduce__", "__getstate__", "__copy__", "__deepcopy__", "__dir__"))

@@ -1,0 +1,130 @@
+"""Audits: now and then a function is traced again, and must give the program that it gave before.
+
+They are the net under the guards. What a program is, is kept as a digest: of each instruction a hash, its name and the
+user's line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import TraceError
+from ..guards.values import Array
+from ..program import Program, Value
+
+#: A call that takes more than this share of a trace's time is audited at once; later ones take this share of all time.
+SHARE = 0.01
+NEVER = 2**62
+
+
+class Line(NamedTuple):
+    """An instruction of a program: what it is, and what it is called and where it comes from for messages."""
+
+    identity: bytes
+    op: str
+    site: str
+
+
+def digest(made: Any) -> list[Line]:
+    """What a traced program consists of: its inputs by where they come from, its instructions, what it gives."""
+    numbers: dict[Value, int] = {}
+    lines = []
+    own = {id(state.array) for state in (*made.numbers, *made.draws, *made.feeds)}
+    outside = {id(guard.value) for guard in made.guards.reached() if isinstance(guard, Array)}
+    for entry in made.inputs:
+        numbers[entry.value] = len(numbers)
+        lines.append(Line(_hash(_source(entry, own, outside), entry.value), "input", entry.value.site))
+    program: Program = made.program
+    for instruction in program.instructions:
+        parts = [_part(arg, numbers) for arg in instruction.args]
+        for value in instruction.results:
+            numbers[value] = len(numbers)
+        identity = _hash(instruction.op, parts, *instruction.results)
+        lines.append(Line(identity, instruction.op, instruction.site))
+    outputs = [numbers.get(value) for value in program.outputs]
+    updates = [(numbers.get(target), numbers.get(value)) for target, value in program.updates]
+    lines.append(Line(_hash(outputs, updates), "what it gives", ""))
+    return lines
+
+
+def _source(entry: Any, own: set[int], outside: set[int]) -> Any:
+    """Where an input comes from; of an array that the function made itself, what is in it."""
+    if entry.argument >= 0:
+        return "argument", entry.argument
+    if entry.tensor is not None:
+        return "tensor", id(entry.tensor)
+    if entry.place is not None:
+        return "place", type(entry.place).__name__
+    if id(entry.array) in own:
+        return "own"
+    array = entry.array if entry.view is None else entry.view
+    return ("array", id(array)) if id(array) in outside else ("made", array.tobytes())
+
+
+def _part(arg: Any, numbers: dict[Value, int]) -> Any:
+    if isinstance(arg, Value):
+        return "value", numbers.get(arg)
+    if isinstance(arg, (tuple, list)):
+        return tuple([_part(part, numbers) for part in arg])
+    if isinstance(arg, np.ndarray):
+        return arg.shape, arg.dtype.str, arg.tobytes()
+    return repr(arg) if isinstance(arg, (int, float, complex, str, bytes, slice, type(None))) else type(arg).__name__
+
+
+def _hash(*parts: Any) -> bytes:
+    plain = [(part.shape, str(part.dtype)) if isinstance(part, Value) else part for part in parts]
+    return hashlib.sha256(repr(plain).encode()).digest()
+
+
+def difference(before: list[Line], now: list[Line]) -> Line | None:
+    """The first instruction that is not the same, or None."""
+    for old, new in zip(before, now):
+        if old.identity != new.identity:
+            return new if new.site else old
+    if len(before) == len(now):
+        return None
+    return (before if len(before) > len(now) else now)[min(len(before), len(now))]
+
+
+class Schedule:
+    """When to audit a program: how many calls from now on."""
+
+    __slots__ = ("calls", "run_seconds", "trace_seconds")
+
+    def __init__(self, calls: Any, trace_seconds: float) -> None:
+        self.calls = calls  # how many there were, and at how many the long way is to be gone
+        self.trace_seconds = trace_seconds
+        self.run_seconds = float("inf")
+
+    @property
+    def is_due(self) -> bool:
+        return bool(self.calls[0] >= self.calls[1])
+
+    def first(self, run_seconds: float) -> None:
+        """After the first call."""
+        self.run_seconds = run_seconds
+        self.calls[1] = self.calls[0] + 1 if run_seconds > SHARE * self.trace_seconds else self._later()
+
+    def next(self, run_seconds: float) -> None:
+        """After an audit."""
+        self.run_seconds = min(self.run_seconds, run_seconds)
+        self.calls[1] = self._later()
+
+    def stop(self) -> None:
+        self.calls[1] = NEVER
+
+    def _later(self) -> int:
+        return int(self.calls[0] + 1 + self.trace_seconds / SHARE / max(self.run_seconds, 1e-7))
+
+
+def refusal(name: str, line: Line) -> TraceError:
+    """What to say if a function gives another program than before."""
+    where = f"{line.site}: " if line.site else ""
+    return TraceError(
+        f"{where}{name}, traced again, does something else here than when it was compiled (`{line.op}`), and nothing "
+        "that pb.compile looks at has changed. It reads something that cannot be seen, such as the clock or the state "
+        "of a library. Pass that as an argument, or call the function without pb.compile."
+    )

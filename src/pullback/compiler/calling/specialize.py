@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import random
 import sys
 import weakref
@@ -30,6 +31,23 @@ from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
 from .specialization import SAME, Fixed, Left, RefusedError, Specialization, Tracked
 
 
+class _Process:
+    """Settings of the process that need no name to be changed."""
+
+    @staticmethod
+    def take(_: Any) -> Any:
+        context = decimal.getcontext()
+        return np.geterr(), sys.getrecursionlimit(), context.prec, context.rounding
+
+    @staticmethod
+    def put(_: Any, state: Any) -> None:
+        errors, limit, prec, rounding = state
+        np.seterr(**errors)
+        sys.setrecursionlimit(limit)
+        decimal.getcontext().prec, decimal.getcontext().rounding = prec, rounding
+
+
+_PROCESS = _Process()
 #: Generators of random numbers that need no name to be drawn from.
 _OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}  # type: ignore[attr-defined]
 
@@ -48,6 +66,8 @@ def specialize(
     recorder.roots["function"] = root
     for library_name, generator in _OF_LIBRARIES.items():
         recorder.roots[library_name] = Root(FixedPlace(generator), recorder.note(generator, library_name))
+    settings = values.Stateful(_PROCESS, "settings of Python and its libraries", "", _Process.take, _Process.put)
+    recorder.roots["settings"] = Root(FixedPlace(_PROCESS), settings)
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
     try:
         try:
@@ -112,6 +132,7 @@ def specialize(
     trace.cells.clear()
     places = _carried_inputs(name, guards)
     guards.carried.clear()
+    guards.keep_apart(given)
     guards.close()
     del recorder, listener, root
     del result, symbols, given_args, given_kwargs, kept, cell, before, after, held

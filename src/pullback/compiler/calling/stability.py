@@ -19,8 +19,8 @@ class Stability:
     def note(self, change: Change, call: int) -> None:
         """A change makes a new trace. What has changed too often in a few calls, and is no number, is an error."""
         guard = change.guard
-        if isinstance(guard, Given) or not guard.site:
-            return  # forms of inputs, and the library's own state: there are few of those
+        if isinstance(guard, Given) or not guard.site or guard.name.startswith("argument "):
+            return  # what is given, and the library's own state: a warning says that there are many of those
         recent = [at for at in self._changes.get(guard.name, ()) if call - at < _WITHIN_CALLS]
         self._changes[guard.name] = [*recent, call]
         if len(recent) < _MOST_CHANGES or _is_number(guard):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import functools
 from typing import Any, Iterator, NamedTuple
+
+import numpy as np
 
 from ... import tree
 from ...errors import TraceError
@@ -11,7 +14,7 @@ from ...tensor.core import Tensor
 from ..tracing.symbol import Symbol
 from . import values as guards
 from .listening import Listener
-from .places import Attribute, Cell, Entry, Fixed, Place
+from .places import Attribute, Cell, Entry, Fixed
 from .reading import CHANCE, MISSING, attribute
 from .recorder import PLAIN, Recorder, Root
 
@@ -37,8 +40,27 @@ class Guards:
         self.recorder = recorder
         self.fresh = listener.fresh
         self.carried: list[Carried] = []
+        for guard in list(recorder.guards.values()):
+            if isinstance(guard, guards.Cache):
+                recorder.note_results(guard, are_new=True)
         self.roots = list(_lasting_roots(recorder, listener.fresh))
         self._add_unreached(recorder, listener.fresh)
+
+    def keep_apart(self, given: tuple[Any, Any]) -> None:
+        """Guard against two things becoming one."""
+        by_identity = bool(self.recorder.names & {"is", "id"})
+        pairs = guards.distinct_pairs(self.reached(), by_identity)
+        look = guards.Look()
+        self._look(given, look)
+        found = look.found
+        pairs = [(x, y) for x, y in pairs if x in found and y in found and found[x] is not found[y]]
+        if pairs:
+            roots = list(self.roots)
+            everything = functools.partial(_look_at, self.arguments, roots)
+            self.roots.append(Root(Fixed(None), guards.Distinct(pairs, everything)))
+
+    def _look(self, given: tuple[Any, Any], look: guards.Look) -> guards.Change | None:
+        return _look_at(self.arguments, self.roots, given, look)
 
     # -- right after the trace -------------------------------------------------------------------------
 
@@ -67,7 +89,7 @@ class Guards:
         for guard in self.reached():
             if isinstance(guard, guards.Cache):
                 guard.settle()
-            if isinstance(guard, guards.Instance):
+            if isinstance(guard, (guards.Instance, guards.Parts, guards.Array)):
                 guard.let_go()
         for guard in self.reached(self.arguments):
             guard.let_go()
@@ -118,7 +140,8 @@ class Guards:
         place, now, guard = change.place, change.now, change.guard
         is_place = isinstance(place, (Attribute, Entry, Cell))
         is_read = not (isinstance(guard, guards.Overwritten) or self.recorder.is_written_only(place))
-        if is_place and _can_be_left(guard, now, is_read, id(now) in self.fresh):
+        is_fresh = id(now) in self.fresh or (isinstance(now, _BUFFERS) and id(now) not in self.recorder.guards)
+        if is_place and _can_be_left(guard, now, is_read, is_fresh):
             self.carried.append(Carried(place, now, guard, is_read))  # type: ignore[arg-type]
             return
         site = guard.site or self.site
@@ -138,13 +161,7 @@ class Guards:
 
     def changed(self, given: tuple[Any, Any]) -> guards.Change | None:
         """What is not as it was, or None."""
-        look = guards.Look()
-        for change in self.arguments.changes(given, Fixed(given), look):
-            return change
-        for place, guard in self.roots:
-            for change in guard.changes(place.get(), place, look):
-                return change
-        return None
+        return self._look(given, guards.Look())
 
     # -- what is guarded ---------------------------------------------------------------------------------
 
@@ -158,14 +175,7 @@ class Guards:
 
     def reached(self, *begin: guards.Guard) -> Iterator[guards.Guard]:
         """All guards: each once, those of the arguments first; or those from `begin` on."""
-        seen: set[guards.Guard] = set()
-        waiting = list(begin) or [*(guard for _, guard in reversed(self.roots)), self.arguments]
-        while waiting:
-            guard = waiting.pop()
-            if guard not in seen:
-                seen.add(guard)
-                yield guard
-                waiting.extend(guard.parts())
+        return guards.reached(*(begin or (self.arguments, *(guard for _, guard in self.roots))))
 
     def __iter__(self) -> Iterator[str]:
         """What is looked at before each call, in words."""
@@ -175,6 +185,19 @@ class Guards:
                 yield f"{guard.name}: {guard.value!r:.60}"
 
 
+def _look_at(
+    arguments: guards.Guard, roots: list[Root], given: tuple[Any, Any], look: guards.Look
+) -> guards.Change | None:
+    """The first change there is, or None."""
+    for change in arguments.changes(given, Fixed(given), look):
+        return change
+    for place, guard in roots:
+        for change in guard.changes(place.get(), place, look):
+            return change
+    return None
+
+
+_BUFFERS = np.ndarray, bytearray, array.array  # of which the garbage collector knows nothing
 _UNTOLD = (guards.Given, guards.Items, guards.Namespace, guards.Overwritten, guards.Fresh)
 _WAY_OUT = " Pass it as an argument, or leave it out of the guards with `pb.compile(ignore=[...])` and its name."
 _WAY_OUT_OF_EFFECTS = (

@@ -6,26 +6,45 @@ from __future__ import annotations
 
 import functools
 import gc
+import logging
 import os
 import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType
 from typing import Any, Iterator
+from weakref import WeakKeyDictionary
 
 from ...autodiff.graph import is_library
 from ...errors import TraceError
 from .frames import function_of
 from .ownership import is_users_class, is_users_code, is_users_function
-from .recorder import Recorder
 from .reading import attributes
+from .recorder import Recorder
 
 _HOOKED = "__getattribute__", "__setattr__", "__delattr__"
-_THREAD_START = threading.Thread.start.__code__
+#: Functions of libraries that are told of, by identity of their code, and what they do.
+_TOLD = {
+    id(threading.Thread.start.__code__): "starts a thread",
+    id(logging.Logger.handle.__code__): "logs a message",
+}
 #: How often a class may be listened to: some versions of Python count changes of a class, and have it slow after many.
 _MOST_TIMES = 60
-_times: dict[type, int] = {}
+_times: WeakKeyDictionary[type, int] = WeakKeyDictionary()
 _current: Listener | None = None
+#: Events that Python tells of, of which something is left outside, or which ask what is outside.
+_EFFECTS = frozenset(
+    (
+        "open",
+        "subprocess.Popen",
+        "webbrowser.open",
+        "sqlite3.connect",
+        "tempfile.mkstemp",
+        "tempfile.mkdtemp",
+        "urllib.Request",
+    )
+)
+_EFFECTS_OF = ("os.", "shutil.", "socket.", "glob.", "pathlib.", "signal.", "fcntl.", "syslog.", "ftplib.", "smtplib.")
 
 
 @contextmanager
@@ -36,7 +55,7 @@ def listening(recorder: Recorder) -> Iterator[Listener]:
     _hear_of_files()
     outer, _current = _current, listener
     try:
-        with _knowing_young(recorder), ExitStack() as stack:
+        with _knowing_young(recorder), _silenced(listener), ExitStack() as stack:
             stack.callback(listener.finish)
             stack.enter_context(_lines(listener))
             yield listener
@@ -65,6 +84,41 @@ def _knowing_young(recorder: Recorder) -> Iterator[None]:
             gc.enable()
 
 
+class Output:
+    """Stands for the standard output: what the function prints would be printed once."""
+
+    def __init__(self, stream: Any, listener: Listener) -> None:
+        self._stream = stream
+        self._listener = listener
+
+    def write(self, text: str) -> Any:
+        listener = self._listener
+        if threading.get_ident() == listener.thread and not listener.is_busy and _current is listener:
+            listener.recorder.site = _site_above(sys._getframe(1))
+            listener.recorder.refuse(
+                "prints, which a program would do once, when it is traced. To see values, return the tensor and look at "
+                "it outside"
+            )
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _silenced(listener: Listener) -> Iterator[None]:
+    before = sys.stdout
+    if before is None:
+        yield
+        return
+    sys.stdout = stand_in = Output(before, listener)
+    try:
+        yield
+    finally:
+        if sys.stdout is stand_in:
+            sys.stdout = before
+
+
 class Listener:
     """Hands events of its thread to a recorder, but none of those that the recorder itself causes."""
 
@@ -85,9 +139,10 @@ class Listener:
         if self.is_busy or threading.get_ident() != self.thread:
             return False
         if not is_users_code(code):
-            if code is _THREAD_START:
+            what = _TOLD.get(id(code))
+            if what is not None:
                 self.recorder.site = _site_above(frame)
-                self.recorder.refuse("starts a thread, which a program would do once, when it is traced")
+                self.recorder.refuse(f"{what}, which a program would do once, when it is traced")
             return False
         if not is_users_function(code, frame.f_globals):
             return False
@@ -100,7 +155,7 @@ class Listener:
             known = frame.f_locals if code.co_argcount else {}
             for name in code.co_varnames[: code.co_argcount]:  # an object that came in a way that nobody has seen
                 thing = known.get(name)
-                if is_users_class(type(thing)) and not issubclass(type(thing), type):
+                if is_users_class(thing if issubclass(type(thing), type) else type(thing)):
                     self.recorder.note(thing, name)
             self._hook_classes()
         finally:
@@ -145,9 +200,12 @@ class Listener:
             return
         before = {name: cls.__dict__.get(name) for name in _HOOKED}
         hooks = {name: self._hook_for(getattr(cls, name), name, before[name]) for name in _HOOKED}
-        for name, hook in hooks.items():
-            type.__setattr__(cls, name, hook)
-        self._hooked.append((cls, before))
+        self._hooked.append((cls, before))  # first: Ctrl-C may come in between
+        try:
+            for name, hook in hooks.items():
+                type.__setattr__(cls, name, hook)
+        except TypeError:  # a metaclass of C's
+            self.recorder.guard_wholly(cls)
 
     def _hook_for(self, before: Any, name: str, own: Any) -> Any:
         inner = getattr(before, "_inner", before)  # a base's that listens already
@@ -175,6 +233,8 @@ class Listener:
         """Take the hooks away from classes, and see what the function has made."""
         for cls, before in reversed(self._hooked):
             for name, own in before.items():
+                if not hasattr(cls.__dict__.get(name), "_own"):
+                    continue  # it was not come to that
                 if own is None:
                     type.__delattr__(cls, name)
                 else:
@@ -209,7 +269,7 @@ def _by_tracing(listener: Listener) -> Iterator[None]:
 
     def on_call(frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
-        if not is_users_code(code) and code is not _THREAD_START:
+        if not is_users_code(code) and id(code) not in _TOLD:
             return None
         return on_line if listener.on_start(frame) else None
 
@@ -231,7 +291,7 @@ def _by_monitoring(listener: Listener) -> Iterator[None]:
         raise TraceError("pb.compile needs one of the six numbers of sys.monitoring, and other tools have them all.")
 
     def on_start(code: CodeType, _: int) -> Any:
-        if not is_users_code(code) and code is not _THREAD_START:
+        if not is_users_code(code) and id(code) not in _TOLD:
             return monitoring.DISABLE
         if listener.on_start(sys._getframe(1)) and monitoring.get_local_events(tool, code) == 0:
             monitoring.set_local_events(tool, code, events.LINE)
@@ -259,7 +319,9 @@ def _hear_of_files() -> None:
 
     def audit(event: str, args: Any) -> None:
         listener = _current
-        if listener is None or event != "open" or listener.is_busy or threading.get_ident() != listener.thread:
+        if listener is None or listener.is_busy or threading.get_ident() != listener.thread:
+            return
+        if event not in _EFFECTS and not event.startswith(_EFFECTS_OF):
             return
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
@@ -270,7 +332,8 @@ def _hear_of_files() -> None:
                 break
             frame = frame.f_back
         listener.recorder.site = _site_above(frame)
-        listener.recorder.refuse(f"opens the file {args[0]}, which a program would do once, when it is traced")
+        what = f"opens the file {args[0]}" if event == "open" else f"calls {event}"
+        listener.recorder.refuse(f"{what}, which a program would do once, when it is traced")
 
     sys.addaudithook(audit)
 

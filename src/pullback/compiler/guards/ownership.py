@@ -6,9 +6,9 @@ import os
 import site
 import sys
 import sysconfig
-from functools import cache
 from types import CodeType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def is_users_function(code: CodeType, scope: dict[str, Any]) -> bool:
     if name[0] != "<" or not is_users_code(code) or name.startswith(_TYPED_BY_SOMEBODY):
         return is_users_code(code)
     module = scope.get("__name__")
-    return module is not None and (module not in sys.modules or is_users_module(sys.modules[module]))
+    return module is None or module not in sys.modules or is_users_module(sys.modules[module])
 
 
 def is_users_module(module: ModuleType | None) -> bool:
@@ -60,9 +60,18 @@ def is_users_module(module: ModuleType | None) -> bool:
 _KNOWN = frozenset(sys.stdlib_module_names)
 
 
-@cache
+_classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
 def is_users_class(cls: type) -> bool:
     """Whether a class was defined by the user, so that its attributes can be listened to."""
+    found = _classes.get(cls)
+    if found is None:
+        found = _classes[cls] = _is_users_class(cls)
+    return found
+
+
+def _is_users_class(cls: type) -> bool:
     if not cls.__flags__ & _HEAP_TYPE:
         return False
     module = sys.modules.get(cls.__module__)

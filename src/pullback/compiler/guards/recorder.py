@@ -81,7 +81,9 @@ _PARTS: list[tuple[Any, Any]] = [
     (weakref.ref, lambda r: (r(),)),
     ((types.BuiltinMethodType, types.MethodWrapperType), lambda m: (m.__name__, m.__self__)),
     (MappingView, lambda v: (list(v),)),
-    ((bytearray, memoryview, array.array, *_OF_C), lambda b: (bytes(b),)),
+    ((bytearray, *_OF_C), lambda b: (bytes(b),)),
+    (memoryview, lambda m: (m.format, m.shape, bytes(m))),
+    (array.array, lambda a: (a.typecode, bytes(a))),
     (types.MappingProxyType, lambda m: (dict(m),)),
     (types.CellType, lambda c: (contents(c),)),
     (BaseException, lambda e: (e.args, vars(e))),
@@ -256,6 +258,9 @@ class Recorder:
     def _note_items(self, made: guards.Items, value: Any, name: str, given: bool) -> None:
         if is_users_class(made.kind):
             self._note_class(made.kind)
+        for base, attribute_name in made.MORE.items():
+            if issubclass(made.kind, base):
+                made.more[attribute_name] = self.note(getattr(value, attribute_name), f"{name}.{attribute_name}")
         own = list(value) if issubclass(made.kind, Mapping) else None
         items = list(value if own is None else value.values())
         keys = range(len(items)) if own is None else own

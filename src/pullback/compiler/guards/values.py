@@ -7,7 +7,7 @@ the rows of a native check (see `rows.py`); `Unwritten` is raised by those that 
 from __future__ import annotations
 
 import gc
-from collections import deque
+from collections import defaultdict, deque
 from types import FunctionType
 from typing import Any, Callable, Iterable, Iterator, NamedTuple
 
@@ -320,16 +320,20 @@ class Array(Guard):
 class Items(Guard):
     """A container: known by its type, its order and what is in it."""
 
-    __slots__ = ("keys", "items", "kind")
+    __slots__ = ("keys", "items", "kind", "more")
+
+    MORE = {defaultdict: "default_factory", deque: "maxlen"}  # what some have beside what is in them
 
     def __init__(self, value: Any, name: str, site: str) -> None:
         super().__init__(value, name, site)
         self.kind = type(value)
         self.keys: list[Any] | None = None  # of a mapping
         self.items: Any = None  # guards, when all are noted
+        self.more: dict[str, Guard] = {}
 
     def parts(self) -> Iterator[Guard]:
-        return iter(self.items or ())
+        yield from self.items or ()
+        yield from self.more.values()
 
     def _changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
         if self.items is None:
@@ -337,6 +341,8 @@ class Items(Guard):
         if type(now) is not self.kind:
             yield self._change(place, now)
             return
+        for name, guard in self.more.items():
+            yield from guard.changes(getattr(now, name), places.Fixed(now), look)
         inside = places.Contents(now)
         keys = None if self.keys is None else list(now)
         if keys is not None and not _are_same(keys, self.keys):

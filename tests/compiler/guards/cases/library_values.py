@@ -11,6 +11,7 @@ import functools
 import operator
 import types
 import weakref
+from collections import defaultdict, deque
 from types import SimpleNamespace
 from typing import Any, Iterator
 
@@ -90,6 +91,9 @@ changes("decimal_with_other_zeros", *holding(D("1.0"), lambda v: len(str(v)), D(
 changes("range_with_another_stop", *holding(range(0, 3, 2), lambda v: v.stop, range(0, 4, 2)))
 changes("slice_with_a_bool", *holding(slice(0, 1), lambda v: 2 if v.stop is True else 1, slice(0, True)))
 changes("time_in_another_zone", *holding(NOON, lambda v: v.hour, SAME_TIME))
+changes("view_of_memory_in_another_form", *holding(memoryview(b"abcd"), len, memoryview(b"abcd").cast("i")))
+changes("numbers_of_another_type", *holding(array.array("i", [1, 0]), len, array.array("q", [1])))
+changes("deque_of_another_length", *holding(deque([1], 3), lambda v: v.maxlen, deque([1], 5)))
 changes("date_of_a_subclass", *holding(Day(2020, 1, 1), lambda v: len(f"{v:%B}"), Day(2020, 2, 1)))
 changes("decimal_of_a_subclass", *holding(Money("2"), float, Money("3")))
 changes("exception_replaced", *holding(ValueError("ab"), lambda v: len(str(v)), ValueError("abcd")))
@@ -113,6 +117,14 @@ changes(
     lambda: np.ma.array([1.0, 2.0], mask=[0, 1]),
     lambda c: lambda x: x * float(c.sum()),
     lambda c: setattr(c, "mask", [1, 0]),
+)
+
+
+changes(
+    "factory_of_a_dict",
+    lambda: defaultdict(lambda: 2.0, a=1.0),
+    lambda c: lambda x: x * c.default_factory(),
+    lambda c: setattr(c, "default_factory", lambda: 5.0),
 )
 
 

@@ -275,11 +275,9 @@ def _backward_function(
 def _with_saved(accumulate: Rule, names: tuple[str, ...]) -> Rule:
     """`accumulate` as a function of the buffer, the cotangent and everything that is kept."""
     arguments = ", ".join(argument_names(accumulate))  # the first is the buffer
-    return eval(f"lambda total, {', '.join(('g', *names))}: rule(total, {arguments})", {"rule": accumulate, **_OURS})
+    return eval(f"lambda total, {', '.join(('g', *names))}: rule(total, {arguments})", {"rule": accumulate})
 
 
-#: By which code that is made here is known to be the library's.
-_OURS = {"__name__": __name__}
 _PASSES_ON = (lambda g: g).__code__.co_code
 
 
@@ -324,6 +322,6 @@ def _gather_function(recipe: Recipe) -> Callable[..., tuple[Any, ...]]:
             parts.append(f"{kind}s")
         else:
             parts.append(f"static[{index}]" if kind == "static" else f"{kind}s[{index}]")
-    scope = {"mask": recipe.mask, **_OURS}
+    scope = {"mask": recipe.mask}
     source = f"lambda inputs, static, outputs, residuals: ({''.join(part + ', ' for part in parts)})"
     return eval(source, scope)  # made of the kinds above alone

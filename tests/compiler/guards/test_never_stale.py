@@ -23,4 +23,4 @@ def test_a_case_is_deterministic_and_can_fail(name: str) -> None:
 
 def test_there_are_many_cases_and_few_may_be_refused() -> None:
     assert len(CASES) >= 250
-    assert sum(one.refused for one in CASES.values()) <= len(CASES) / 8
+    assert sum(one.refused for one in CASES.values()) <= len(CASES) / 10

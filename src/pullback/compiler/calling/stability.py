@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import TraceError
 from ..guards.values import Change, Given, Plain
 
-_MOST_CHANGES = 3
+_MOST_CHANGES = 6
 _WITHIN_CALLS = 16
 
 

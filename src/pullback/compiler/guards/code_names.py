@@ -18,6 +18,7 @@ class Line(NamedTuple):
     free: frozenset[int]  # numbers of free variables
     stored: frozenset[str | int]  # those of both that it only writes
     keys: dict[str | int, tuple[str, ...]]  # variables of which it reads entries under these keys, and no more
+    attributes: frozenset[str]  # names of attributes
 
 
 class Names(NamedTuple):
@@ -49,9 +50,12 @@ def _names_of(code: CodeType) -> Names:
     stored: dict[int, set[str | int]] = {}
     keys: dict[int, dict[str | int, list[str]]] = {}
     whole: dict[int, set[str | int]] = {}
+    asked: dict[int, set[str]] = {}
     line = code.co_firstlineno
     for number, step in enumerate(steps):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            asked.setdefault(line, set()).add(step.argval)
         if step.opname.endswith(("_GLOBAL", "_GLOBALS", "_NAME")) and step.opname != "IMPORT_NAME":
             given: tuple[str | int, ...] = (step.argval,)
         elif any(part in step.opname for part in _FREE):
@@ -79,6 +83,7 @@ def _names_of(code: CodeType) -> Names:
             frozenset(n for n in here if isinstance(n, int)),
             frozenset(stored.get(at, set()) - loaded.get(at, set())),
             parts,
+            frozenset(asked.get(at, ())),
         )
     constants = [c for known in code.co_consts for c in (known if type(known) is tuple else (known,))]
     strings = {c for c in constants if type(c) is str and c.isidentifier()}

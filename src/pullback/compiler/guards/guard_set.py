@@ -226,6 +226,8 @@ def _is_plain(value: Any) -> bool:
 
 def _can_be_left(guard: guards.Guard, now: Any, is_read: bool, is_fresh: bool) -> bool:
     """Whether calls of a program can leave at a place what the trace has left there."""
+    if now is MISSING:
+        return False
     if _is_traced(now):
         before = guard.value
         return not (is_read and isinstance(before, Tensor)) or (before.shape, before.dtype) == (now.shape, now.dtype)

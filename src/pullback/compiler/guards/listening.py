@@ -8,8 +8,11 @@ import functools
 import gc
 import logging
 import os
+import random
 import sys
 import threading
+import typing
+import uuid
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType
 from typing import Any, Iterator
@@ -27,7 +30,14 @@ _HOOKED = "__getattribute__", "__setattr__", "__delattr__"
 _TOLD = {
     id(threading.Thread.start.__code__): "starts a thread",
     id(logging.Logger.handle.__code__): "logs a message",
+    **{
+        id(function.__code__): "draws numbers by chance"
+        for function in (random.SystemRandom.getrandbits, random.SystemRandom.random, random.SystemRandom.randbytes)
+    },
+    id(uuid.uuid1.__code__): "draws numbers by chance",
+    id(uuid.uuid4.__code__): "draws numbers by chance",
 }
+_IS_INSTANCE = id(type(typing.Protocol).__instancecheck__.__code__)
 #: How often a class may be listened to: some versions of Python count changes of a class, and have it slow after many.
 _MOST_TIMES = 60
 _times: WeakKeyDictionary[type, int] = WeakKeyDictionary()
@@ -139,6 +149,8 @@ class Listener:
         if self.is_busy or threading.get_ident() != self.thread:
             return False
         if not is_users_code(code):
+            if id(code) == _IS_INSTANCE:
+                self._hear_of_protocol(frame)
             what = _TOLD.get(id(code))
             if what is not None:
                 self.recorder.site = _site_above(frame)
@@ -161,6 +173,15 @@ class Listener:
         finally:
             self.is_busy = False
         return True
+
+    def _hear_of_protocol(self, frame: FrameType) -> None:
+        """Whether an object follows a protocol depends on which attributes it has."""
+        self.is_busy = True
+        try:
+            self.recorder.read_wholly(frame.f_locals.get("instance"))
+            self._hook_classes()
+        finally:
+            self.is_busy = False
 
     def on_line(self, frame: FrameType, line: int) -> None:
         if self.is_busy or threading.get_ident() != self.thread:
@@ -244,6 +265,10 @@ class Listener:
         self.fresh = {id(thing) for thing in self.recorder.young()}
 
 
+def _is_told(code: CodeType) -> bool:
+    return id(code) in _TOLD or id(code) == _IS_INSTANCE
+
+
 def _site_above(frame: FrameType | None) -> str:
     """The innermost line that is the user's."""
     while frame is not None and (is_library(frame.f_code) or not is_users_code(frame.f_code)):
@@ -269,7 +294,7 @@ def _by_tracing(listener: Listener) -> Iterator[None]:
 
     def on_call(frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
-        if not is_users_code(code) and id(code) not in _TOLD:
+        if not is_users_code(code) and not _is_told(code):
             return None
         return on_line if listener.on_start(frame) else None
 
@@ -291,7 +316,7 @@ def _by_monitoring(listener: Listener) -> Iterator[None]:
         raise TraceError("pb.compile needs one of the six numbers of sys.monitoring, and other tools have them all.")
 
     def on_start(code: CodeType, _: int) -> Any:
-        if not is_users_code(code) and id(code) not in _TOLD:
+        if not is_users_code(code) and not _is_told(code):
             return monitoring.DISABLE
         if listener.on_start(sys._getframe(1)) and monitoring.get_local_events(tool, code) == 0:
             monitoring.set_local_events(tool, code, events.LINE)

@@ -16,6 +16,7 @@ import operator
 import os
 import sys
 import threading
+import time
 import types
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, MappingView, Set
@@ -60,6 +61,24 @@ _TO_CLASSES = frozenset(("super", "type", "__class__", "__mro__", "mro", "__base
 _OF_FUNCTIONS = frozenset(("__doc__", "__annotations__", "__name__", "__qualname__", "__module__"))
 _CONSUMED = Iterator, io.IOBase, types.CoroutineType
 _REFUSED = ("print", "input", "globals", "open", "breakpoint")
+_PATHS = frozenset(("exists", "isfile", "isdir", "islink", "getsize", "getmtime", "getatime", "getctime"))
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+_DAYS = frozenset(("now", "utcnow", "today"))
+#: What libraries say is something else each time, or depends on the world outside: by module or class.
+_BY_CHANCE: dict[int, frozenset[str]] = {
+    id(time): frozenset((*_CLOCKS, *(f"{clock}_ns" for clock in _CLOCKS), "localtime", "gmtime", "ctime")),
+    id(os): _PATHS | {"urandom", "getrandom", "getcwd", "getcwdb", "stat", "lstat", "access", "times"},
+    id(os.path): _PATHS,
+    id(datetime): _DAYS,
+    id(datetime.datetime): _DAYS,
+    id(datetime.date): _DAYS,
+}
+_FUNCTIONS_BY_CHANCE = frozenset(
+    id(getattr(module, name))
+    for module in (time, os, os.path)
+    for name in _BY_CHANCE[id(module)]
+    if hasattr(module, name) and callable(getattr(module, name))
+)
 _DEEPEST = 100  # containers in each other
 _MOST = 1000  # values in a container
 #: What code may ask of a class beside its attributes.
@@ -77,6 +96,7 @@ _PARTS: list[tuple[Any, Any]] = [
     (functools.partialmethod, lambda p: (p.func, p.args, p.keywords)),
     ((staticmethod, classmethod), lambda m: (m.__func__,)),
     (functools.cached_property, lambda p: (p.func,)),
+    (functools.singledispatchmethod, lambda m: (m.dispatcher, m.func)),
     (contextvars.ContextVar, lambda v: (v.get(MISSING),)),
     (weakref.ref, lambda r: (r(),)),
     ((types.BuiltinMethodType, types.MethodWrapperType), lambda m: (m.__name__, m.__self__)),
@@ -197,6 +217,8 @@ class Recorder:
             return guards.Parts(value, name, site, lambda f: (dict(f.registry),))
         if kind is types.FunctionType:
             users = is_users_function(value.__code__, value.__globals__)
+            if value is os.getenv:
+                self._note_held(os, "environ")
             return (guards.Function if users else guards.Identity)(value, name, site)
         if issubclass(kind, _ATOMS) or _is_library_function(value):
             if id(value) in _ALIASES:
@@ -368,6 +390,8 @@ class Recorder:
     def _note_held(self, holder: Any, name: str) -> None:
         if name in self.ignore or (id(holder), name) in self.roots:
             return
+        if name == "getenv" and holder is os:
+            self._note_held(os, "environ")
         if name.startswith("__"):
             if name in _OF_CLASSES and isinstance(holder, type):
                 self._root((id(holder), name), Computed(functools.partial(_of_class, holder, name)), holder.__name__)
@@ -466,6 +490,7 @@ class Recorder:
         if line is None:
             return
         self.site = f"{os.path.basename(code.co_filename)}:{number}"
+        self._refuse_chance(function, code, scope, line)
         for name in line.globals:
             if (id(scope), name) not in self.roots and name not in self.ignore:
                 self._look_up(scope, name, line)
@@ -478,6 +503,20 @@ class Recorder:
                     self._read_again((id(function.__closure__[i]), "written"))
                 if code.co_freevars[i] not in self.ignore:
                     self._look_in_cell(guard, i, function.__closure__[i], code.co_freevars[i], line)
+
+    def _refuse_chance(self, function: Any, code: types.CodeType, scope: dict[str, Any], line: Any) -> None:
+        """A line that asks for the time, or what is in a folder, gets another answer each time."""
+        found = {name: scope.get(name) for name in line.globals - self.ignore}
+        if line.free and function is not None:
+            found.update({code.co_freevars[i]: contents(function.__closure__[i]) for i in line.free})
+        for name, value in found.items():
+            asked = line.attributes & _BY_CHANCE.get(id(value), frozenset())
+            if asked or id(value) in _FUNCTIONS_BY_CHANCE:
+                what = f"{name}.{min(asked)}" if asked else name
+                self.refuse(
+                    f"calls {what}, which says something else each time, and a program would ask once. Ask outside and "
+                    "pass the answer as an argument"
+                )
 
     def _look_up(self, scope: dict[str, Any], name: str, line: Any) -> None:
         found = scope.get(name, MISSING)
@@ -596,6 +635,12 @@ class Recorder:
         if name in owner.reads and is_told and not (self.loaded & {name, *_COMPUTED, *_WHOLE}):
             owner.written[name] = owner.reads.pop(name)
         return name in owner.written
+
+    def read_wholly(self, thing: Any) -> None:
+        """All attributes of a thing are about to be looked at, in a way that nobody hears."""
+        guard: Any = self.note(thing, type(thing).__name__)
+        if isinstance(guard, guards.Instance):
+            self._note_all(guard, thing, guard.name)
 
     def guard_wholly(self, cls: type) -> None:
         """Note all attributes of a class's objects, from now on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections import defaultdict, deque
 from types import FunctionType
-from typing import Any, Callable, Iterable, Iterator, NamedTuple
+from typing import Any, Callable, ClassVar, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -322,7 +322,7 @@ class Items(Guard):
 
     __slots__ = ("keys", "items", "kind", "more")
 
-    MORE = {defaultdict: "default_factory", deque: "maxlen"}  # what some have beside what is in them
+    MORE: ClassVar = {defaultdict: "default_factory", deque: "maxlen"}  # what some have beside what is in them
 
     def __init__(self, value: Any, name: str, site: str) -> None:
         super().__init__(value, name, site)

@@ -255,7 +255,10 @@ def _returns_plainly(made: Any) -> bool:
 
 def _result(made: Any, conclude: list[str], names: dict[str, Any]) -> str:
     def made_of(leaf: Any, name: str) -> str:
-        if type(leaf) is Fixed:
+        if type(leaf) is Fixed and leaf.is_made:
+            names[f"{name}_made"] = leaf.value
+            conclude.append(f"{name} = {name}_made()")
+        elif type(leaf) is Fixed:
             names[name] = leaf.thing
         else:
             number = leaf.number if type(leaf) is Tracked else leaf  # nobody outside asks for a gradient

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import nullcontext
 from typing import Any, Callable
 
@@ -172,14 +173,14 @@ class Specialization:
 
         def value_of(leaf: Any) -> Any:
             if type(leaf) is Fixed:
-                return leaf.thing
+                return leaf.value()
             number = leaf.number if type(leaf) is Tracked else leaf
             return tracked[number] if number is not leaf and number in tracked else make(outputs[number], None)
 
         for left in self.left:
             left.put([value_of(leaf) for leaf in left.leaves])
         if self.returns_arrays:
-            made = [leaf.thing if type(leaf) is Fixed else outputs[leaf] for leaf in self.leaves]
+            made = [leaf.value() if type(leaf) is Fixed else outputs[leaf] for leaf in self.leaves]
         else:
             made = [value_of(leaf) for leaf in self.leaves]
         return tree.unflatten(self.structure, made)
@@ -190,12 +191,16 @@ class RefusedError(Exception):
 
 
 class Fixed:
-    """A part of a result that is no array: the same at every call."""
+    """A part of a result that is no tensor: the same at every call, or a copy of what the function made."""
 
-    __slots__ = ("thing",)
+    __slots__ = ("thing", "is_made")
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, thing: Any, is_made: bool = False) -> None:
         self.thing = thing
+        self.is_made = is_made
+
+    def value(self) -> Any:
+        return copy.deepcopy(self.thing) if self.is_made else self.thing
 
 
 class Tracked:

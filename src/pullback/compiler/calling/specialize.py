@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import random
 import sys
 import weakref
@@ -31,6 +32,24 @@ from .inputs import find_inputs
 from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
 from .specialization import SAME, Fixed, Left, RefusedError, Specialization, Tracked
 
+
+class _Process:
+    """Settings of the process that need no name to be changed."""
+
+    @staticmethod
+    def take(_: Any) -> Any:
+        context = decimal.getcontext()
+        return np.geterr(), sys.getrecursionlimit(), context.prec, context.rounding
+
+    @staticmethod
+    def put(_: Any, state: Any) -> None:
+        errors, limit, prec, rounding = state
+        np.seterr(**errors)
+        sys.setrecursionlimit(limit)
+        decimal.getcontext().prec, decimal.getcontext().rounding = prec, rounding
+
+
+_PROCESS = _Process()
 #: Generators of random numbers that need no name to be drawn from.
 _OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}
 
@@ -62,6 +81,8 @@ def specialize(
     found = [(place, place.get()) for place in promoted]
     feeds = [Feed(place) for place, value in found if type(value) in (int, float)]
     hidden = [Blindfold(place) for place, value in found if type(value) is np.ndarray]
+    settings = values.Stateful(_PROCESS, "settings of Python and its libraries", "", _Process.take, _Process.put)
+    recorder.roots["settings"] = Root(FixedPlace(_PROCESS), settings)
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
     try:
         try:
@@ -80,7 +101,7 @@ def specialize(
 
         def numbered(whole: Any) -> tuple[list[Any], Any]:
             leaves, structure = tree.flatten(whole, is_leaf=lambda x: isinstance(x, Tensor))
-            return [_output(trace, leaf, outputs, tracked) for leaf in leaves], structure
+            return [_output(trace, leaf, outputs, tracked, guards.is_made) for leaf in leaves], structure
 
         numbers, structure = numbered(result)
         for leaf in numbers:
@@ -123,12 +144,15 @@ def specialize(
     made.returns_arrays = given_arrays and not given_tensors and not trace.held
     references = [(weakref.ref(held.tensor), held.value, held.node) for held in trace.held.values()]
     nodes = list(trace.nodes.values())
+    trace.written = {id(held.tensor) for held in trace.held.values() if held.is_written}
     trace.held.clear()
     trace.cells.clear()
     places = _carried_inputs(name, guards)
+    places |= _replaced_inputs(guards, trace, found)
     for feed in feeds:
         _bind(guards, feed.place)
     guards.carried.clear()
+    guards.keep_apart(given)
     guards.close()
     del recorder, listener, root
     del result, symbols, given_args, given_kwargs, kept, cell, before, after, held
@@ -187,7 +211,7 @@ def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
         for place, before in parts:
             if not isinstance(before, values.Captured):
                 continue
-            if sum(part is before for guard in guards.reached() for part in guard.parts()) > 1:
+            if _places_of(guards, before) > 1:
                 raise TraceError(
                     f"{before.site}: {name} replaces `{before.name}`, which is found in several places. Give each "
                     "place a tensor of its own."
@@ -195,6 +219,28 @@ def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
             before.is_carried = True
             places[id(before.value)] = place
     return places
+
+
+def _replaced_inputs(guards: Guards, trace: Trace, found: list[tuple[Any, Any]]) -> dict[int, Any]:
+    """Tensors that are replaced before each call, and that the function only reads: places, by their identity."""
+    replaced: dict[int, Any] = {}
+    decisive = {id(thing) for thing, _ in trace.values_read}
+    captured = {guard.value: guard for guard in guards.reached() if isinstance(guard, values.Captured)}
+    for place, tensor in found:
+        guard = captured.get(tensor) if type(tensor) is Tensor and tensor._node is None else None
+        if guard is None or guard.is_carried or id(tensor) in decisive or id(tensor) in trace.written:
+            continue
+        if _places_of(guards, guard) == 1:
+            guard.is_carried = True
+            replaced[id(tensor)] = place
+            _bind(guards, place)
+    return replaced
+
+
+def _places_of(guards: Guards, guard: values.Guard) -> int:
+    """In how many places a thing was found."""
+    inside = sum(part is guard for other in guards.reached() for part in other.parts())
+    return inside + sum(root.guard is guard for root in guards.roots)
 
 
 def _bind(guards: Guards, place: Any) -> None:
@@ -242,13 +288,13 @@ def _refuse_written_arrays(name: str, arguments: Arguments, written: list[tuple[
             )
 
 
-def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any]) -> Any:
+def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any], is_made: Any) -> Any:
     if type(leaf) is Number:
         raise TraceError("it is returned, or kept outside, as it is")
     if not isinstance(leaf, Tensor):
         if isinstance(leaf, Symbol):
             return outputs.setdefault(leaf.value, len(outputs))
-        return Fixed(leaf)
+        return Fixed(leaf, is_made(leaf))
     if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
         raise RefusedError
     leaf = trace.resolve(leaf)

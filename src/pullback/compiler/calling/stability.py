@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import TraceError
+from ...tensor.core import Tensor
 from ..guards.places import Attribute, Cell, Entry, OfClass
-from ..guards.values import Array, Change, Given
+from ..guards.values import Array, Captured, Change, Given
 
-_MOST_CHANGES = 3
+_MOST_CHANGES = 3  # before what can be an input becomes one
+_MOST_PROGRAMS = 6  # for the values of what cannot
 _WITHIN_CALLS = 16
 _PROMOTABLE = (Attribute, Cell, Entry, OfClass)
 
@@ -24,13 +26,13 @@ def _of_class(place: Any) -> Any:
 
 
 class Stability:
-    """Why a function was traced again, and when. Numbers and arrays that keep changing become inputs."""
+    """Why a function was traced again, and when. Numbers, arrays and tensors that keep changing become inputs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._changes: dict[str, list[int]] = {}
         self._refused: dict[str, str] = {}  # what cannot be an input, and why
-        self.places: dict[str, Any] = {}  # of numbers and arrays that are inputs, by their names
+        self.places: dict[str, Any] = {}  # of what is an input, by its name
         self.paths: dict[str, str] = {}  # of such numbers among the arguments
 
     def note(self, change: Change, call: int) -> str | None:
@@ -39,10 +41,11 @@ class Stability:
         Returns the name of what has just become an input.
         """
         guard, name = change.guard, change.guard.name
-        if isinstance(guard, Given) or not guard.site:
-            return None  # forms of inputs, and the library's own state: there are few of those
+        if isinstance(guard, Given) or not guard.site or name.startswith("argument "):
+            return None  # what is given, and the library's own state: a warning says that there are many of those
         is_number = type(guard.value) in (int, float) and type(change.now) in (int, float)
         can_be_input = is_number or (isinstance(guard, Array) and guard.is_input)
+        can_be_input = can_be_input or (isinstance(guard, Captured) and type(change.now) is Tensor)
         times = self._count(name, call)
         if times >= _MOST_CHANGES and can_be_input and name not in self._refused:
             place = _of_class(change.place)
@@ -50,7 +53,7 @@ class Stability:
                 if place not in self.places.values():
                     self.places[name] = place
                 return name
-        if times > _MOST_CHANGES:
+        if times > _MOST_PROGRAMS:
             self.refuse(change)
         return None
 
@@ -77,7 +80,7 @@ class Stability:
     def refuse(self, change: Change) -> None:
         """Say what has changed too often, if it has."""
         name, times = change.guard.name, len(self._changes.get(change.guard.name, ()))
-        if times <= _MOST_CHANGES:
+        if times <= _MOST_PROGRAMS:
             return
         why = self._refused.get(name)
         raise TraceError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import re
+from itertools import pairwise
 from types import CodeType
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ class Line(NamedTuple):
     free: frozenset[int]  # numbers of free variables
     stored: frozenset[str | int]  # those of both that it only writes
     keys: dict[str | int, tuple[str, ...]]  # variables of which it reads entries under these keys, and no more
+    attributes: frozenset[str]  # names of attributes
 
 
 class Names(NamedTuple):
@@ -26,6 +29,7 @@ class Names(NamedTuple):
     attributes: frozenset[str]  # names that may be attributes, also such as strings for `getattr`
     loaded: frozenset[str]  # those that are not only written
     stored: frozenset[str]  # attributes that are written
+    modules: frozenset[str]  # names of modules that it may import by a call
     entries: dict[int, str]  # keys that are read of attributes, by the offset of the instruction that reads those
 
 
@@ -46,10 +50,13 @@ def _names_of(code: CodeType) -> Names:
     stored: dict[int, set[str | int]] = {}
     keys: dict[int, dict[str | int, list[str]]] = {}
     whole: dict[int, set[str | int]] = {}
+    asked: dict[int, set[str]] = {}
     line = code.co_firstlineno
     for number, step in enumerate(steps):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
-        if step.opname.endswith(("_GLOBAL", "_NAME")) and step.opname != "IMPORT_NAME":
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            asked.setdefault(line, set()).add(step.argval)
+        if step.opname.endswith(("_GLOBAL", "_GLOBALS", "_NAME")) and step.opname != "IMPORT_NAME":
             given: tuple[str | int, ...] = (step.argval,)
         elif any(part in step.opname for part in _FREE):
             several = step.argval if isinstance(step.argval, tuple) else (step.argval,)
@@ -76,19 +83,41 @@ def _names_of(code: CodeType) -> Names:
             frozenset(n for n in here if isinstance(n, int)),
             frozenset(stored.get(at, set()) - loaded.get(at, set())),
             parts,
+            frozenset(asked.get(at, ())),
         )
     constants = [c for known in code.co_consts for c in (known if type(known) is tuple else (known,))]
     strings = {c for c in constants if type(c) is str and c.isidentifier()}
     imports = frozenset(step.argval for step in steps if step.opname == "IMPORT_NAME")
     written = frozenset(step.argval for step in steps if step.opname == "STORE_ATTR")
     read = {step.argval for step in steps if step.argval in written and step.opname != "STORE_ATTR"}
-    names = frozenset((*code.co_names, *strings))
+    in_formats = {name for c in constants if type(c) is str and "{" in c for name in re.findall(r"\.([^\W\d]\w*)", c)}
+    names = frozenset((*code.co_names, *strings, *in_formats, *_operations(steps)))
+    imports_by_call = {"import_module", "__import__"} & names
+    modules = frozenset(c for c in constants if type(c) is str) if imports_by_call else frozenset()
     entries = {
         step.offset: key
         for number, step in enumerate(steps)
         if step.opname == "LOAD_ATTR" and (key := _constant_key(steps, number + 1)) is not None
     }
-    return Names(lines, imports, names, names - (written - read), written, entries)
+    return Names(lines, imports, names, names - (written - read), written, modules, entries)
+
+
+def _operations(steps: list[dis.Instruction]) -> set[str]:
+    """The special methods of variables that operations call, as far as they may read all of an object."""
+    found = set()
+    for before, step in pairwise(steps):
+        if step.opname == "IS_OP" and not before.opname.startswith("LOAD_CONST"):
+            found.add("is")
+        if before.opname.startswith("LOAD_") and not before.opname.startswith(
+            ("LOAD_CONST", "LOAD_ATTR", "LOAD_SMALL")
+        ):
+            if step.opname == "COMPARE_OP" and "=" in step.argrepr:
+                found.add("__eq__")
+            elif step.opname == "CONTAINS_OP":
+                found.add("__contains__")
+            elif step.opname.startswith("FORMAT"):
+                found.add("__format__")
+    return found
 
 
 def _constant_key(steps: list[dis.Instruction], position: int) -> str | None:

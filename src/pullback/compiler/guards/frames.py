@@ -18,7 +18,10 @@ def function_of(frame: FrameType) -> FunctionType | None:
     offset = _offset()
     if offset is not None:
         address = _word(_word(id(frame) + _INNER) + offset) & ~_TAGS
-        found = ctypes.cast(address, ctypes.py_object).value
+        try:
+            found = ctypes.cast(address, ctypes.py_object).value
+        except ctypes.ArgumentError as error:  # how it says that calls go too deep
+            raise RecursionError(str(error)) from None
         return found if type(found) is FunctionType and found.__code__ is frame.f_code else None
     return _by_search(frame.f_code)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import functools
+import types
 from typing import Any, Iterator, NamedTuple
+
+import numpy as np
 
 from ... import tree
 from ...errors import TraceError
@@ -37,8 +41,33 @@ class Guards:
         self.recorder = recorder
         self.fresh = listener.fresh
         self.carried: list[Carried] = []
+        for guard in list(recorder.guards.values()):
+            if isinstance(guard, guards.Cache):
+                recorder.note_results(guard, are_new=True)
         self.roots = list(_lasting_roots(recorder, listener.fresh))
         self._add_unreached(recorder, listener.fresh)
+
+    def is_made(self, thing: Any) -> bool:
+        """Whether the function has made something that can be changed."""
+        if isinstance(thing, (type, types.FunctionType, types.MethodType, types.ModuleType)):
+            return False
+        return id(thing) in self.fresh or (isinstance(thing, _BUFFERS) and id(thing) not in self.recorder.guards)
+
+    def keep_apart(self, given: tuple[Any, Any]) -> None:
+        """Guard against two things becoming one."""
+        by_identity = bool(self.recorder.names & {"is", "id"})
+        pairs = guards.distinct_pairs(self.reached(), by_identity)
+        look = guards.Look()
+        self._look(given, look)
+        found = look.found
+        pairs = [(x, y) for x, y in pairs if x in found and y in found and found[x] is not found[y]]
+        if pairs:
+            roots = list(self.roots)
+            everything = functools.partial(_look_at, self.arguments, roots)
+            self.roots.append(Root(Fixed(None), guards.Distinct(pairs, everything)))
+
+    def _look(self, given: tuple[Any, Any], look: guards.Look) -> guards.Change | None:
+        return _look_at(self.arguments, self.roots, given, look)
 
     # -- right after the trace -------------------------------------------------------------------------
 
@@ -67,7 +96,7 @@ class Guards:
         for guard in self.reached():
             if isinstance(guard, guards.Cache):
                 guard.settle()
-            if isinstance(guard, guards.Instance):
+            if isinstance(guard, (guards.Instance, guards.Parts, guards.Array)):
                 guard.let_go()
         for guard in self.reached(self.arguments):
             guard.let_go()
@@ -116,7 +145,7 @@ class Guards:
         place, now, guard = change.place, change.now, change.guard
         is_place = isinstance(place, (Attribute, Entry, Cell))
         is_read = not (isinstance(guard, guards.Overwritten) or self.recorder.is_written_only(place))
-        if is_place and _can_be_left(guard, now, is_read, id(now) in self.fresh):
+        if is_place and _can_be_left(guard, now, is_read, self.is_made(now)):
             self.carried.append(Carried(place, now, guard, is_read))  # type: ignore[arg-type]
             return
         site = guard.site or self.site
@@ -153,14 +182,7 @@ class Guards:
 
     def reached(self, *begin: guards.Guard) -> Iterator[guards.Guard]:
         """All guards: each once, those of the arguments first; or those from `begin` on."""
-        seen: set[guards.Guard] = set()
-        waiting = list(begin) or [*(guard for _, guard in reversed(self.roots)), self.arguments]
-        while waiting:
-            guard = waiting.pop()
-            if guard not in seen:
-                seen.add(guard)
-                yield guard
-                waiting.extend(guard.parts())
+        return guards.reached(*(begin or (self.arguments, *(guard for _, guard in self.roots))))
 
     def __iter__(self) -> Iterator[str]:
         """What is looked at before each call, in words."""
@@ -170,6 +192,19 @@ class Guards:
                 yield f"{guard.name}: {guard.value!r:.60}"
 
 
+def _look_at(
+    arguments: guards.Guard, roots: list[Root], given: tuple[Any, Any], look: guards.Look
+) -> guards.Change | None:
+    """The first change there is, or None."""
+    for change in arguments.changes(given, Fixed(given), look):
+        return change
+    for place, guard in roots:
+        for change in guard.changes(place.get(), place, look):
+            return change
+    return None
+
+
+_BUFFERS = np.ndarray, bytearray, array.array  # of which the garbage collector knows nothing
 _UNTOLD = (guards.Given, guards.Items, guards.Namespace, guards.Overwritten, guards.Fresh)
 _WAY_OUT = " Pass it as an argument, or leave it out of the guards with `pb.compile(ignore=[...])` and its name."
 _WAY_OUT_OF_EFFECTS = (
@@ -198,6 +233,8 @@ def _is_plain(value: Any) -> bool:
 
 def _can_be_left(guard: guards.Guard, now: Any, is_read: bool, is_fresh: bool) -> bool:
     """Whether calls of a program can leave at a place what the trace has left there."""
+    if now is MISSING:
+        return False
     if _is_traced(now):
         before = guard.value
         return not (is_read and isinstance(before, Tensor)) or (before.shape, before.dtype) == (now.shape, now.dtype)

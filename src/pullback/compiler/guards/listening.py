@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import functools
 import gc
+import logging
 import os
+import random
 import sys
 import threading
+import typing
+import uuid
 from contextlib import ExitStack, contextmanager
 from types import CodeType, FrameType
 from typing import Any, Iterator
+from weakref import WeakKeyDictionary
 
 from ...autodiff.graph import is_library
 from ...errors import TraceError
@@ -20,11 +25,35 @@ from .ownership import is_users_class, is_users_code, is_users_function
 from .recorder import Recorder
 
 _HOOKED = "__getattribute__", "__setattr__", "__delattr__"
-_THREAD_START = threading.Thread.start.__code__
+#: Functions of libraries that are told of, by identity of their code, and what they do.
+_TOLD = {
+    id(threading.Thread.start.__code__): "starts a thread",
+    id(logging.Logger.handle.__code__): "logs a message",
+    **{
+        id(function.__code__): "draws numbers by chance"
+        for function in (random.SystemRandom.getrandbits, random.SystemRandom.random, random.SystemRandom.randbytes)
+    },
+    id(uuid.uuid1.__code__): "draws numbers by chance",
+    id(uuid.uuid4.__code__): "draws numbers by chance",
+}
+_IS_INSTANCE = id(type(typing.Protocol).__instancecheck__.__code__)
 #: How often a class may be listened to: some versions of Python count changes of a class, and have it slow after many.
 _MOST_TIMES = 60
-_times: dict[type, int] = {}
+_times: WeakKeyDictionary[type, int] = WeakKeyDictionary()
 _current: Listener | None = None
+#: Events that Python tells of, of which something is left outside, or which ask what is outside.
+_EFFECTS = frozenset(
+    (
+        "open",
+        "subprocess.Popen",
+        "webbrowser.open",
+        "sqlite3.connect",
+        "tempfile.mkstemp",
+        "tempfile.mkdtemp",
+        "urllib.Request",
+    )
+)
+_EFFECTS_OF = ("os.", "shutil.", "socket.", "glob.", "pathlib.", "signal.", "fcntl.", "syslog.", "ftplib.", "smtplib.")
 
 
 @contextmanager
@@ -38,7 +67,7 @@ def listening(listener: Listener) -> Iterator[None]:
         trace_function.prepare()
     outer, _current = _current, listener
     try:
-        with _knowing_young(listener.recorder), ExitStack() as stack:
+        with _knowing_young(listener.recorder), _silenced(listener), ExitStack() as stack:
             stack.callback(listener.finish)
             stack.enter_context(_lines(listener))
             yield
@@ -67,6 +96,41 @@ def _knowing_young(recorder: Recorder) -> Iterator[None]:
             gc.enable()
 
 
+class Output:
+    """Stands for the standard output: what the function prints would be printed once."""
+
+    def __init__(self, stream: Any, listener: Listener) -> None:
+        self._stream = stream
+        self._listener = listener
+
+    def write(self, text: str) -> Any:
+        listener = self._listener
+        if threading.get_ident() == listener.thread and not listener.is_busy and _current is listener:
+            listener.recorder.site = _site_above(sys._getframe(1))
+            listener.recorder.refuse(
+                "prints, which a program would do once, when it is traced. To see values, return the tensor and look "
+                "at it outside"
+            )
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _silenced(listener: Listener) -> Iterator[None]:
+    before = sys.stdout
+    if before is None:
+        yield
+        return
+    sys.stdout = stand_in = Output(before, listener)
+    try:
+        yield
+    finally:
+        if sys.stdout is stand_in:
+            sys.stdout = before
+
+
 class Listener:
     """Hands events of its thread to a recorder, but none of those that the recorder itself causes."""
 
@@ -87,9 +151,12 @@ class Listener:
         if self.is_busy or threading.get_ident() != self.thread:
             return False
         if not is_users_code(code):
-            if code is _THREAD_START:
+            if id(code) == _IS_INSTANCE:
+                self._hear_of_protocol(frame)
+            what = _TOLD.get(id(code))
+            if what is not None:
                 self.recorder.site = _site_above(frame)
-                self.recorder.refuse("starts a thread, which a program would do once, when it is traced")
+                self.recorder.refuse(f"{what}, which a program would do once, when it is traced")
             return False
         if not is_users_function(code, frame.f_globals):
             return False
@@ -101,13 +168,22 @@ class Listener:
             self.recorder.started(function, code, frame.f_globals)
             known = frame.f_locals if code.co_argcount else {}
             for name in code.co_varnames[: code.co_argcount]:  # an object that came in a way that nobody has seen
-                thing = known.get(name)
-                if is_users_class(type(thing)) and not issubclass(type(thing), type):
+                thing: Any = known.get(name)
+                if is_users_class(thing if issubclass(type(thing), type) else type(thing)):
                     self.recorder.note(thing, name)
             self._hook_classes()
         finally:
             self.is_busy = False
         return True
+
+    def _hear_of_protocol(self, frame: FrameType) -> None:
+        """Whether an object follows a protocol depends on which attributes it has."""
+        self.is_busy = True
+        try:
+            self.recorder.read_wholly(frame.f_locals.get("instance"))
+            self._hook_classes()
+        finally:
+            self.is_busy = False
 
     def on_line(self, frame: FrameType, line: int) -> None:
         if self.is_busy or threading.get_ident() != self.thread:
@@ -147,9 +223,12 @@ class Listener:
             return
         before = {name: cls.__dict__.get(name) for name in _HOOKED}
         hooks = {name: self._hook_for(getattr(cls, name), name, before[name]) for name in _HOOKED}
-        for name, hook in hooks.items():
-            type.__setattr__(cls, name, hook)
-        self._hooked.append((cls, before))
+        self._hooked.append((cls, before))  # first: Ctrl-C may come in between
+        try:
+            for name, hook in hooks.items():
+                type.__setattr__(cls, name, hook)
+        except TypeError:  # a metaclass of C's
+            self.recorder.guard_wholly(cls)
 
     def _hook_for(self, before: Any, name: str, own: Any) -> Any:
         inner = getattr(before, "_inner", before)  # a base's that listens already
@@ -177,6 +256,8 @@ class Listener:
         """Take the hooks away from classes, and see what the function has made."""
         for cls, before in reversed(self._hooked):
             for name, own in before.items():
+                if not hasattr(cls.__dict__.get(name), "_own"):
+                    continue  # it was not come to that
                 if own is None:
                     type.__delattr__(cls, name)
                 else:
@@ -184,6 +265,10 @@ class Listener:
         self._hooked.clear()
         self._functions.clear()
         self.fresh = {id(thing) for thing in self.recorder.young()}
+
+
+def _is_told(code: CodeType) -> bool:
+    return id(code) in _TOLD or id(code) == _IS_INSTANCE
 
 
 def _site_above(frame: FrameType | None) -> str:
@@ -210,7 +295,7 @@ def _by_tracing(listener: Listener) -> Iterator[None]:
 
     def on_call(frame: FrameType) -> None:
         code = frame.f_code
-        if not is_users_code(code) and code is not _THREAD_START:
+        if not is_users_code(code) and not _is_told(code):
             pass_over(code)
         elif listener.on_start(frame):
             heard.add(frame)
@@ -218,7 +303,7 @@ def _by_tracing(listener: Listener) -> Iterator[None]:
     def on_line(frame: FrameType) -> None:
         if frame in heard:
             listener.on_line(frame, frame.f_lineno)
-        elif not is_users_code(frame.f_code) and frame.f_code is not _THREAD_START:
+        elif not is_users_code(frame.f_code) and not _is_told(frame.f_code):
             pass_over(frame.f_code)
 
     with tracing(on_call, on_line):
@@ -235,7 +320,7 @@ def _by_monitoring(listener: Listener) -> Iterator[None]:
         raise TraceError("pb.compile needs one of the six numbers of sys.monitoring, and other tools have them all.")
 
     def on_start(code: CodeType, _: int) -> Any:
-        if not is_users_code(code) and code is not _THREAD_START:
+        if not is_users_code(code) and not _is_told(code):
             return monitoring.DISABLE
         if listener.on_start(sys._getframe(1)) and monitoring.get_local_events(tool, code) == 0:
             monitoring.set_local_events(tool, code, events.LINE)
@@ -263,7 +348,9 @@ def _hear_of_files() -> None:
 
     def audit(event: str, args: Any) -> None:
         listener = _current
-        if listener is None or event != "open" or listener.is_busy or threading.get_ident() != listener.thread:
+        if listener is None or listener.is_busy or threading.get_ident() != listener.thread:
+            return
+        if event not in _EFFECTS and not event.startswith(_EFFECTS_OF):
             return
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
@@ -274,6 +361,7 @@ def _hear_of_files() -> None:
                 break
             frame = frame.f_back
         listener.recorder.site = _site_above(frame)
-        listener.recorder.refuse(f"opens the file {args[0]}, which a program would do once, when it is traced")
+        what = f"opens the file {args[0]}" if event == "open" else f"calls {event}"
+        listener.recorder.refuse(f"{what}, which a program would do once, when it is traced")
 
     sys.addaudithook(audit)

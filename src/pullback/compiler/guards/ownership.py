@@ -26,6 +26,7 @@ _LIBRARIES = tuple(
     }
 )
 _TYPED_BY_SOMEBODY = ("<doctest", "<ipython", "<stdin", "<console")
+_OF_OPERATIONS = {"__builtins__", "rule", "mask"}  # see `autodiff/operation.py`
 _HEAP_TYPE = 1 << 9
 _classes: dict[int, tuple[Any, bool]] = {}  # by identity, with a reference: metaclasses may say which are equal
 _codes: dict[int, tuple[CodeType, bool]] = {}  # by identity: the hash of code goes through all of it
@@ -45,7 +46,9 @@ def is_users_function(code: CodeType, scope: dict[str, Any]) -> bool:
     if name[0] != "<" or not is_users_code(code) or name.startswith(_TYPED_BY_SOMEBODY):
         return is_users_code(code)
     module = scope.get("__name__")
-    return module is not None and (module not in sys.modules or is_users_module(sys.modules[module]))
+    if module is None:  # a dict of the user's, or one of those that operations are made in
+        return not scope.keys() <= _OF_OPERATIONS
+    return module not in sys.modules or is_users_module(sys.modules[module])
 
 
 def is_users_module(module: ModuleType | None) -> bool:

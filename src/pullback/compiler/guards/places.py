@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from types import CellType
 from typing import Any, NamedTuple
 
-from .reading import MISSING, attribute, contents, lookup
+from .reading import MISSING, attribute, contents, lookup, native_base
 
 
 class Entry(NamedTuple):
@@ -51,10 +51,12 @@ class Attribute(NamedTuple):
 
     def put(self, value: Any) -> None:
         """Give it back what it was; what the class has is not put into the instance."""
-        if value is MISSING or value is lookup(type(self.owner), self.name):
-            object.__delattr__(self.owner, self.name)
+        cls: Any = type(self.owner)
+        base: Any = object if cls.__setattr__ is object.__setattr__ else native_base(cls)
+        if value is MISSING or value is lookup(cls, self.name):
+            base.__delattr__(self.owner, self.name)
         else:
-            object.__setattr__(self.owner, self.name, value)
+            base.__setattr__(self.owner, self.name, value)
 
 
 class OfClass(NamedTuple):
@@ -84,12 +86,19 @@ class Contents(NamedTuple):
     def put(self, value: Any) -> None:
         """Fill the container as it was: `value` has its items, those of a dict as pairs."""
         container = self.container
-        if isinstance(container, (list, deque, set, bytearray)):
-            container.clear()
-            (container.update if isinstance(container, set) else container.extend)(value)
-        elif isinstance(container, dict):
-            container.clear()
-            container.update(value)
+        if isinstance(container, OrderedDict):
+            OrderedDict.clear(container)
+            for key, item in value:
+                OrderedDict.__setitem__(container, key, item)
+            return
+        for base, fill in _FILLED.items():  # by the methods of Python's own, not by those of a subclass
+            if isinstance(container, base):
+                base.clear(container)
+                fill(container, value)
+                return
+
+
+_FILLED: dict[Any, Any] = {list: list.extend, deque: deque.extend, set: set.update, dict: dict.update}
 
 
 class Within(NamedTuple):

@@ -30,7 +30,16 @@ def is_same(x: Any, y: Any) -> bool:
     """Whether plain values mean the same: 0.0 is not -0.0, True is not 1, but NaN is NaN."""
     if x is y or type(x) is not type(y):
         return x is y
-    return repr(x) == repr(y) if isinstance(x, (float, complex, np.inexact)) else bool(x == y)
+    if isinstance(x, (int, str, bytes)):
+        return bool(x == y)
+    if isinstance(x, slice):
+        return all(map(is_same, (x.start, x.stop, x.step), (y.start, y.stop, y.step)))
+    if isinstance(x, (float, complex, np.inexact, range)):
+        return repr(x) == repr(y)
+    try:  # equal values may look different, such as times in two zones
+        return bool(x == y or x != x) and repr(x) == repr(y)
+    except Exception:
+        return False
 
 
 def lookup(cls: type, name: str) -> Any:
@@ -44,12 +53,13 @@ def lookup(cls: type, name: str) -> Any:
 def attributes(thing: Any) -> dict[str, Any]:
     """The dict of an instance: a user's `__getattribute__` has no say in it, one of C has (`threading.local`)."""
     try:
-        return _native_base(type(thing)).__getattribute__(thing, "__dict__")
+        return native_base(type(thing)).__getattribute__(thing, "__dict__")
     except AttributeError:
         return {}
 
 
-def _native_base(cls: type) -> Any:
+def native_base(cls: type) -> Any:
+    """The first base that is not the user's and reads attributes in its own way, or in Python's."""
     return next(base for base in cls.__mro__ if not is_users_class(base) and "__getattribute__" in base.__dict__)
 
 
@@ -68,7 +78,7 @@ def attribute(thing: Any, name: str) -> Any:
         if hasattr(kind, "__get__") and kind is not FunctionType:
             return attributes(thing).get(name, found)  # asking the class might run its code
     try:
-        now = _native_base(cls).__getattribute__(thing, name)
+        now = native_base(cls).__getattribute__(thing, name)
     except AttributeError:
         return found
     return found if type(now) is MethodType and now.__func__ is found else now

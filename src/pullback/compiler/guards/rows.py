@@ -19,6 +19,7 @@ from .values import Guard, Look, UnwrittenError
 _ALL_BITS = -1
 _LOW_HALF = 0xFFFFFFFF
 _FEW = 8
+_MANY = 256
 _BY_EQUALITY = frozenset((int, str, bytes))
 _SINGLE = frozenset((type(None), bool, type(...), type(NotImplemented)))
 #: Guards that may be in two places without being one thing.
@@ -76,6 +77,7 @@ class Rows:
         self.inputs: set[int] = set()  # tensors and arrays that are looked at as inputs anyway, by identity
         self._constants: dict[int, int] = {}
         self._known: dict[Guard, int] = {}
+        self._paths: dict[Guard, Path] = {}
         self._versions: set[type] = set()
 
     def _row(self, op: int, to: int = 0, source: int = 0, *more: int) -> int:
@@ -252,7 +254,7 @@ class Rows:
             if known != register:
                 self.identical_to(register, known)
             return
-        self._known[guard] = register
+        self._known[guard], self._paths[guard] = register, path
         self._try(guard, register, path)
 
     def _try(self, guard: Guard, register: int, path: Path) -> None:
@@ -368,6 +370,15 @@ class Rows:
             cell = self.slot(cells, first + 8 * i)
             self._cell(cell, part, path.cell(i))
 
+    def distinct(self, guard: Any) -> None:
+        """That things which were different are not one."""
+        pairs = [(self._known.get(one), self._known.get(other)) for one, other in guard.pairs]
+        if len(pairs) > _MANY or any(one is None or other is None for one, other in pairs):
+            self.by_python(guard, Path())
+            return
+        for one, other in pairs:
+            self._row(code.DIFFERENT, 0, one, other)  # type: ignore[arg-type]
+
     def _none(self, register: int, offset: int) -> None:
         """Nothing, as C has it: no address."""
         self.word(register, offset, 0)
@@ -390,11 +401,15 @@ class Rows:
     def finish(self) -> None:
         """Have Python look at the rest. Registers filled before are not to be used after this."""
         if self.rest:
-            rest = self.rest
+            rest, own = self.rest, {guard for guard, _ in self.rest}
+            every = values.reached(*own)
+            shared = [(one, self._paths[one]) for one in every if one in self._known and one not in own]
 
             def holds(args: Any, kwargs: Any) -> bool:
                 look = Look()
                 try:
+                    for one, path in shared:  # which rows have looked at, and have to be the same here
+                        look.found[one] = path.find((args, kwargs))
                     for guard, path in rest:
                         value = path.find((args, kwargs))
                         if next(guard.changes(value, Fixed(value), look), None) is not None:

@@ -6,9 +6,10 @@ writes the rows of a native check (see `rows.py`); those that have none raise `U
 
 from __future__ import annotations
 
-from collections import deque
+import gc
+from collections import defaultdict, deque
 from types import FunctionType
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Callable, ClassVar, Iterable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -83,6 +84,18 @@ class Guard:
     def emit(self, rows: Any, register: int, path: Any) -> None:
         """Write rows that check the value in `register`, which `path` finds in Python."""
         raise UnwrittenError
+
+
+def reached(*begin: Guard) -> Iterator[Guard]:
+    """Guards and what is in them: each once."""
+    seen: set[Guard] = set()
+    waiting = list(reversed(begin))
+    while waiting:
+        guard = waiting.pop()
+        if guard not in seen:
+            seen.add(guard)
+            yield guard
+            waiting.extend(guard.parts())
 
 
 def changes_at(guard: Guard, now: Any, place: Place, look: Look) -> Iterator[Change]:
@@ -274,14 +287,16 @@ class Captured(Guard):
 class Array(Guard):
     """A NumPy array from outside: small ones are known by their bytes, larger ones must be inputs."""
 
-    __slots__ = ("content", "form", "is_input")
+    __slots__ = ("content", "form", "is_input", "before")
 
     MOST = 4096  # bytes
+    MOST_KEPT = 1 << 28  # while it is traced
 
     def __init__(self, value: Any, name: str, site: str) -> None:
         super().__init__(value, name, site)
         self.form = form_of(value)
         self.content = value.tobytes() if value.nbytes <= self.MOST else None
+        self.before = value.copy() if self.MOST < value.nbytes <= self.MOST_KEPT else None
         self.is_input = False  # said by the trace, when it is done
 
     def _changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
@@ -291,9 +306,16 @@ class Array(Guard):
             yield self._change(place, now)
         elif self.content is not None and now.tobytes() != self.content:
             yield self._change(place, now, "has other values now; pass an array that changes as an argument")
+        elif self.before is not None and now.tobytes() != self.before.tobytes():
+            yield self._change(place, now, "has other values now")
+
+    def let_go(self) -> None:
+        self.before = None
 
     def put_back(self, place: Place) -> None:
         super().put_back(place)
+        if self.before is not None:
+            self.value[...] = self.before
         if self.content is not None and self.value.tobytes() != self.content:
             self.value[...] = np.frombuffer(self.content, self.value.dtype).reshape(self.value.shape)
 
@@ -311,16 +333,20 @@ class Array(Guard):
 class Items(Guard):
     """A container: known by its type, its order and what is in it."""
 
-    __slots__ = ("keys", "items", "kind")
+    __slots__ = ("keys", "items", "kind", "more")
+
+    MORE: ClassVar = {defaultdict: "default_factory", deque: "maxlen"}  # what some have beside what is in them
 
     def __init__(self, value: Any, name: str, site: str) -> None:
         super().__init__(value, name, site)
         self.kind = type(value)
         self.keys: list[Any] | None = None  # of a mapping
         self.items: Any = None  # guards, when all are noted
+        self.more: dict[str, Guard] = {}
 
     def parts(self) -> Iterator[Guard]:
-        return iter(self.items or ())
+        yield from self.items or ()
+        yield from self.more.values()
 
     def _changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
         if self.items is None:
@@ -328,6 +354,8 @@ class Items(Guard):
         if type(now) is not self.kind:
             yield self._change(place, now)
             return
+        for name, guard in self.more.items():
+            yield from guard.changes(getattr(now, name), places.Fixed(now), look)
         inside = places.Contents(now)
         keys = None if self.keys is None else list(now)
         if keys is not None and not _are_same(keys, self.keys):
@@ -468,7 +496,7 @@ class Function(Guard):
             yield self._change(place, now, "is another function now")
             return
         for name, guard in self.fields.items():
-            yield from guard.changes(field(now, name), places.Attribute(now, name), look)
+            yield from changes_at(guard, field(now, name), places.Attribute(now, name), look)
         for number, guard in list(self.cells.items()):
             cell = now.__closure__[number]  # type: ignore[index]
             yield from changes_at(guard, contents(cell), places.Cell(cell), look)
@@ -486,13 +514,23 @@ def field(function: FunctionType, name: str) -> Any:
 class Parts(Guard):
     """Something that is taken apart by `split`, and known by its parts: a method, a partial, a weak reference."""
 
-    __slots__ = ("split", "pieces", "kind")
+    __slots__ = ("split", "pieces", "kind", "put", "before")
 
-    def __init__(self, value: Any, name: str, site: str, split: Callable[[Any], tuple[Any, ...]]) -> None:
+    def __init__(
+        self,
+        value: Any,
+        name: str,
+        site: str,
+        split: Callable[[Any], tuple[Any, ...]],
+        take: Any = None,
+        put: Any = None,
+    ) -> None:
         super().__init__(value, name, site)
         self.kind = type(value)
         self.split = split
         self.pieces: list[Guard] = []
+        self.put = put  # gives a value back what `take` has taken of it
+        self.before = None if take is None else take(value)
 
     def parts(self) -> Iterator[Guard]:
         return iter(self.pieces)
@@ -502,21 +540,39 @@ class Parts(Guard):
             yield self._change(place, now)
             return
         pieces = self.split(now)
+        if len(pieces) != len(self.pieces):
+            yield self._change(place, now, "has other parts now")
+            return
         for guard, piece in zip(self.pieces, pieces):
-            yield from guard.changes(piece, places.Fixed(piece), look)
+            for change in guard.changes(piece, places.Fixed(piece), look):
+                yield change if self.put is None else change._replace(guard=self, place=place, now=now)
+
+    def let_go(self) -> None:
+        self.before = None
+
+    def put_back(self, place: Place) -> None:
+        super().put_back(place)
+        if self.put is not None:
+            self.put(self.value, self.before)
 
     def emit(self, rows: Any, register: int, path: Any) -> None:
         rows.parts(self, register, path)
 
 
 class Cache(Parts):
-    """A function with a cache: emptied, it would compute again."""
+    """A function with a cache: emptied, it would compute again. What it returns again may change meanwhile."""
 
-    __slots__ = ("misses",)
+    __slots__ = ("misses", "results")
 
     def __init__(self, value: Any, name: str, site: str, split: Callable[[Any], tuple[Any, ...]]) -> None:
         super().__init__(value, name, site, split)
         self.misses = 0
+        self.results: list[tuple[Any, Guard]] = []
+
+    def parts(self) -> Iterator[Guard]:
+        yield from self.pieces
+        for _, guard in self.results:
+            yield guard
 
     def settle(self) -> None:
         """Note how often it had to compute by now."""
@@ -526,6 +582,89 @@ class Cache(Parts):
         yield from super()._changes(now, place, look)
         if type(now) is self.kind and now.cache_info().misses < self.misses:
             yield self._change(place, now, "has an empty cache now")
+            return
+        found = {id(result) for result in results_of(now)}
+        for result, guard in self.results:
+            if id(result) not in found:
+                yield self._change(place, now, "returns something else now")
+                return
+            yield from guard.changes(result, places.Fixed(result), look)
+
+
+def results_of(cache: Any) -> list[Any]:
+    """What a cache holds: its results, and with them the keys of one that has a limit."""
+    held = gc.get_referents(cache)  # the type, what is in a list of limited length, then a dict and the function
+    at = next((i for i, thing in enumerate(held) if thing is cache.__wrapped__), 0) - 1
+    if at < 0 or type(held[at]) is not dict:
+        return []
+    return held[1:at] if cache.cache_info().maxsize is not None else list(held[at].values())
+
+
+class Distinct(Guard):
+    """Things that were different ones, and could be one now as far as their own guards see: code may ask `is`, or `in`.
+
+    The others are looked at first; `everything` looks at all of them, where native code could not.
+    """
+
+    __slots__ = ("pairs", "everything")
+
+    def __init__(self, pairs: list[tuple[Guard, Guard]], everything: Callable[[Any, Look], Any]) -> None:
+        super().__init__(None, "things", "")
+        self.pairs = pairs
+        self.everything = everything
+
+    def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
+        found = look.found
+        if any(one not in found or other not in found for one, other in self.pairs):
+            look = Look()
+            self.everything(now, look)
+            found = look.found
+        for one, other in self.pairs:
+            if one in found and other in found and found[one] is found[other]:
+                yield Change(one, place, found[one], f"`{one.name}` is the same as `{other.name}` now")
+                return
+
+    def emit(self, rows: Any, register: int, path: Any) -> None:
+        rows.distinct(self)
+
+
+def distinct_pairs(every: Iterable[Guard], by_identity: bool) -> list[tuple[Guard, Guard]]:
+    """Guards that one thing could satisfy, of things that are different ones. `by_identity`: containers too."""
+    groups: dict[Any, list[Any]] = {}
+    for guard in every:
+        if isinstance(guard, Instance) or (by_identity and isinstance(guard, Items) and guard.kind is not tuple):
+            groups.setdefault((type(guard), guard.kind), []).append(guard)
+    return [
+        (one, other)
+        for group in groups.values()
+        for i, one in enumerate(group)
+        for other in group[:i]
+        if one.value is not other.value and not _exclude(one, other, 3)
+    ]
+
+
+def _exclude(one: Guard, other: Guard, depth: int) -> bool:
+    """Whether nothing can satisfy both guards."""
+    if one is other or depth == 0 or isinstance(one, Fresh) or isinstance(other, Fresh):
+        return False
+    if type(one) is not type(other):
+        return isinstance(one, _FIRM) and isinstance(other, _FIRM)
+    if isinstance(one, Plain):
+        return not is_same(one.value, other.value)
+    if isinstance(one, Identity) or (isinstance(one, Captured) and not one.is_carried and not other.is_carried):  # type: ignore[attr-defined]
+        return one.value is not other.value
+    if isinstance(one, Instance) and isinstance(other, Instance):
+        if one.kind is not other.kind or (one.is_fixed and other.is_fixed and one.value is not other.value):
+            return True
+        return any(_exclude(one.reads[name], other.reads[name], depth - 1) for name in one.reads.keys() & other.reads)
+    if isinstance(one, Items) and isinstance(other, Items):
+        if one.kind is not other.kind or one.keys != other.keys or len(one.items or ()) != len(other.items or ()):
+            return True
+        return any(_exclude(x, y, depth - 1) for x, y in zip(one.items or (), other.items or ()))
+    return False
+
+
+_FIRM = Plain, Identity, Captured, Items, Instance, Function
 
 
 # -- in words ------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ lock) `is_possible` says so.
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from functools import cache
 from types import CellType, MethodType
 from typing import Any
@@ -129,8 +130,14 @@ def version_of(cls: type) -> int | None:
     """The number of a type's version, a new one after each change of it or of its bases; None if it has none."""
     if not _has_versions():
         return None
-    getattr(cls, "_pullback_asks_for_a_version", None)  # looking something up gives it a number
+    _look_up(cls)
     return word(id(cls), VERSION) & 0xFFFFFFFF or None
+
+
+def _look_up(cls: type) -> None:
+    """Looking something up in a class gives it a number; what its metaclass may say is not asked."""
+    with suppress(AttributeError):
+        type.__getattribute__(cls, "_pullback_asks_for_a_version")
 
 
 @cache
@@ -142,7 +149,7 @@ def _has_versions() -> bool:
         pass
 
     def version() -> int:
-        getattr(Probe, "_pullback_asks_for_a_version", None)
+        _look_up(Probe)
         return word(id(Probe), VERSION) & 0xFFFFFFFF
 
     first = version()

@@ -24,6 +24,7 @@ ITEMS, FUNCTION, BYTES = 24, 16, 32
 FUNCTIONS = (
     "PyDict_GetItemWithError", "PyObject_GenericGetAttr", "PyErr_Clear", "PyObject_RichCompareBool", "PyDict_Next",
     "PyContextVar_Get", "PyObject_CallFunctionObjArgs", "Py_DecRef", "PyObject_GenericGetDict", "PyFloat_AsDouble",
+    "PyErr_Occurred",
 )  # fmt: skip
 
 
@@ -470,7 +471,7 @@ op.python:
   %second = load ptr, ptr %second.at
   %said = call ptr (ptr, ...) %python.of(ptr %callable, ptr %first, ptr %second, ptr null)
   %said.any = icmp ne ptr %said, null
-  br i1 %said.any, label %python.look, label %failed
+  br i1 %said.any, label %python.look, label %misfit
 
 python.look:
   %true.at = getelementptr %Record, ptr %record, i64 0, i32 9
@@ -555,19 +556,49 @@ fine:
   ret i1 true
 }
 
+; What to answer if something does not fit: nothing, if that is because of an error of a function of Python's.
+define internal ptr @misfit(ptr %record) nounwind {
+entry:
+  %functions.at = getelementptr %Record, ptr %record, i64 0, i32 11
+  %functions = load ptr, ptr %functions.at
+  %occurred.at = getelementptr ptr, ptr %functions, i64 <PyErr_Occurred>
+  %occurred.of = load ptr, ptr %occurred.at
+  %error = call ptr %occurred.of()
+  %is.error = icmp ne ptr %error, null
+  br i1 %is.error, label %raise, label %say
+
+raise:
+  ret ptr null
+
+say:
+  %result = call ptr @answer(ptr %record, i32 8)
+  ret ptr %result
+}
+
 define ptr @pullback_check(ptr %self, ptr %objects, i64 %count) nounwind {
+entry:
   %record = call ptr @record(ptr %self)
   %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
-  %which = select i1 %fits, i32 7, i32 8
-  %result = call ptr @answer(ptr %record, i32 %which)
+  br i1 %fits, label %fine, label %misfit
+
+fine:
+  %result = call ptr @answer(ptr %record, i32 7)
   ret ptr %result
+
+misfit:
+  %no = call ptr @misfit(ptr %record)
+  ret ptr %no
 }
 
 define ptr @pullback_call(ptr %self, ptr %objects, i64 %count) nounwind {
 entry:
   %record = call ptr @record(ptr %self)
   %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
-  br i1 %fits, label %run, label %end
+  br i1 %fits, label %run, label %misfit
+
+misfit:
+  %no = call ptr @misfit(ptr %record)
+  ret ptr %no
 
 run:
   %bases.at = getelementptr %Record, ptr %record, i64 0, i32 2
@@ -589,7 +620,7 @@ look:
   br label %end
 
 end:
-  %which = phi i32 [ 8, %entry ], [ 7, %run ], [ %checked, %look ]
+  %which = phi i32 [ 7, %run ], [ %checked, %look ]
   %result = call ptr @answer(ptr %record, i32 %which)
   ret ptr %result
 }

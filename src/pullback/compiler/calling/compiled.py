@@ -39,11 +39,12 @@ def compile(
     """`function` as one native call: traced at its first call, autodiff and optimizer included. Also a decorator.
 
     Arguments may be trees of tensors and arrays, modules and optimizers; tensors found outside the function are inputs
-    too, by reference, and are updated in place. Python numbers and other objects belong to the program: a new value,
-    shape or dtype makes a new one (`recompilations` says why), more than `max_traces` of them are an error. A module is
+    too, by reference, and are updated in place. Whatever else it reads of Python's state is guarded: when that has
+    changed, another program is made (`recompilations` says why), more than `max_traces` of them are an error. Effects
+    on the world outside are refused with the line. `ignore` names what is neither guarded nor minded. A module is
     compiled by `pb.compile(model)`, and keeps its attributes and methods.
 
-    What was made can be looked at: `source`, `kernels`, `memory`, `traces`, `recompilations`.
+    What was made can be looked at: `source`, `kernels`, `memory`, `guards`, `traces`, `recompilations`.
 
     Needs llvmlite (`pip install pullback[compile]`).
 

@@ -14,10 +14,11 @@ from ...errors import TraceError
 from ...tensor.core import Tensor
 from ..tracing.symbol import Symbol
 from . import values as guards
+from .choosing import PLAIN
 from .listening import Listener
 from .places import Attribute, Cell, Entry, Fixed
 from .reading import CHANCE, MISSING, attribute
-from .recorder import PLAIN, Recorder, Root
+from .recorder import Recorder, Root
 
 MOST = 1000  # values that are looked at before each call
 

@@ -3,132 +3,41 @@
 from __future__ import annotations
 
 import abc
-import array
-import contextvars
-import ctypes
-import datetime
-import decimal
 import enum
 import functools
-import io
-import logging
 import operator
 import os
 import sys
 import threading
-import time
 import types
-import weakref
-from collections.abc import Iterable, Iterator, Mapping, MappingView, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from ... import backends
 from ...autodiff.graph import Leaf
 from ...errors import TraceError
-from ...random import Generator
 from ...tensor.core import Tensor
 from ..tracing.blind import Blind
 from ..tracing.number import Number
 from ..tracing.symbol import Symbol
 from . import values as guards
+from .choosing import OF_BASES, PLAIN, guard_for, guard_of_array, is_bag, is_container
 from .code_names import Names, names_of
-from .ownership import is_users_class, is_users_code, is_users_function, is_users_module
+from .ownership import is_users_class, is_users_code, is_users_module
 from .places import Attribute, Cell, Computed, Entry, Fixed, OfClass, Place
-from .reading import CHANCE, MISSING, NATIVE, attribute, attributes, contents, everything, set_state, state_of
-
-PLAIN = frozenset(
-    (int, float, complex, bool, str, bytes, type(None), slice, range, type(...), type(NotImplemented), type(MISSING))
+from .reading import CHANCE, MISSING, attribute, attributes, contents, everything
+from .told_names import (
+    BY_CHANCE,
+    COMPUTED,
+    FUNCTIONS_BY_CHANCE,
+    OF_CLASSES,
+    OF_FUNCTIONS,
+    REFUSED,
+    SEARCHING,
+    TO_CLASSES,
+    WHOLE,
 )
-_LOCKS = type(threading.Lock()), type(threading.RLock())
-_ATOMS = (
-    *_LOCKS, types.CodeType, np.ufunc, Generator, *NATIVE, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.TracebackType,
-    types.GenericAlias, types.UnionType,
-)  # fmt: skip
-#: Reading one of these reads all attributes of an object.
-_WHOLE = frozenset(("__dict__", "__reduce_ex__", "__reduce__", "__getstate__", "__copy__", "__deepcopy__", "__dir__"))
-_COMPUTED = frozenset(
-    ("getattr", "hasattr", "vars", "dir", "setattr", "delattr", "attrgetter", "getmembers", "getattr_static")
-)
-_SEARCHING = _COMPUTED | {
-    "__dict__", "AttributeError", "Exception", "BaseException", "suppress", "copy", "deepcopy", "str", "repr", "format",
-    "hash", "dumps", "__eq__", "__contains__", "__format__", "__repr__", "__str__",
-}  # fmt: skip
-#: Functions that have another name where they are used.
-_ALIASES = {id(function): function.__name__ for function in (getattr, hasattr, vars, dir, setattr, delattr)}
-#: How code comes from an object to its class, and from there to its bases.
-_TO_CLASSES = frozenset(("super", "type", "__class__", "__mro__", "mro", "__bases__", "__base__"))
-#: What code may ask of a function beside what it does.
-_OF_FUNCTIONS = frozenset(("__doc__", "__annotations__", "__name__", "__qualname__", "__module__"))
-#: Objects from here are known by who they are: they hold caches, and nothing that functions depend on.
-_INNER = ("typing", "pullback.autodiff", "pullback.backends", "pullback.compiler", "pullback.dtypes")
-_CONSUMED = Iterator, io.IOBase, types.CoroutineType
-_REFUSED = ("print", "input", "globals", "open", "breakpoint")
-_PATHS = frozenset(("exists", "isfile", "isdir", "islink", "getsize", "getmtime", "getatime", "getctime"))
-_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
-_DAYS = frozenset(("now", "utcnow", "today"))
-#: What libraries say is something else each time, or depends on the world outside: by module or class.
-_BY_CHANCE: dict[int, frozenset[str]] = {
-    id(time): frozenset((*_CLOCKS, *(f"{clock}_ns" for clock in _CLOCKS), "localtime", "gmtime", "ctime")),
-    id(os): _PATHS | {"urandom", "getrandom", "getcwd", "getcwdb", "stat", "lstat", "access", "times"},
-    id(os.path): _PATHS,
-    id(datetime): _DAYS,
-    id(datetime.datetime): _DAYS,
-    id(datetime.date): _DAYS,
-}
-_FUNCTIONS_BY_CHANCE = frozenset(
-    id(getattr(module, name))
-    for module in (time, os, os.path)
-    for name in _BY_CHANCE[id(module)]
-    if hasattr(module, name) and callable(getattr(module, name))
-)
-_DEEPEST = 100  # containers in each other
-_MOST = 1000  # values in a container
-#: What code may ask of a class beside its attributes.
-_OF_CLASSES = frozenset(("__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__subclasses__"))
-
-_PASS_IT = "Pass it as an argument, or leave it out of the guards with `pb.compile(ignore=[...])` and its name"
-
-#: Values of C, whose bytes are all there is. Pointers are not.
-_OF_C = ctypes._SimpleCData, ctypes.Array, ctypes.Structure, ctypes.Union
-#: How other things come apart: their type, and the parts that are looked at instead.
-_PARTS: list[tuple[Any, Any]] = [
-    (types.MethodType, lambda m: (m.__func__, m.__self__)),
-    (property, lambda p: (p.fget,)),
-    (functools.partial, lambda p: (p.func, p.args, p.keywords, vars(p))),
-    (functools.partialmethod, lambda p: (p.func, p.args, p.keywords)),
-    ((staticmethod, classmethod), lambda m: (m.__func__,)),
-    (functools.cached_property, lambda p: (p.func,)),
-    (functools.singledispatchmethod, lambda m: (m.dispatcher, m.func)),
-    (contextvars.ContextVar, lambda v: (v.get(MISSING),)),
-    (weakref.ref, lambda r: (r(),)),
-    ((types.BuiltinMethodType, types.MethodWrapperType), lambda m: (m.__name__, m.__self__)),
-    (MappingView, lambda v: (list(v),)),
-    ((bytearray, *_OF_C), lambda b: (bytes(b),)),
-    (memoryview, lambda m: (m.format, m.shape, bytes(m))),
-    (array.array, lambda a: (a.typecode, bytes(a))),
-    (types.MappingProxyType, lambda m: (dict(m),)),
-    (types.CellType, lambda c: (contents(c),)),
-    (BaseException, lambda e: (e.args, vars(e))),
-    (np.void, lambda v: (v.dtype, v.tobytes())),
-]
-#: What an object of a user's class has beside its attributes, by the base that keeps it.
-_OF_BASES: list[tuple[Any, Any]] = [
-    *((base, base.__repr__) for base in (str, bytes, int, float, complex, decimal.Decimal)),
-    *((base, base.__repr__) for base in (datetime.datetime, datetime.date, datetime.time, datetime.timedelta)),
-    *((base, bytes) for base in (bytearray, array.array, *_OF_C)),
-    (functools.partial, lambda p: (p.func, p.args, p.keywords)),
-    (weakref.ref, weakref.ref.__call__),
-    (BaseException, operator.attrgetter("args")),
-]
-#: How to give such things their contents back: how to take them, and how to put them.
-_PUTS: list[tuple[Any, Any, Any]] = [
-    ((bytearray, array.array), lambda b: b[:], lambda b, was: b.__setitem__(slice(None), was)),
-    (contextvars.ContextVar, lambda v: v.get(MISSING), lambda v, was: None if was is MISSING else v.set(was)),
-    (types.CellType, contents, lambda c, was: Cell(c).put(was)),
-]
 
 
 class Root(NamedTuple):
@@ -159,7 +68,7 @@ class Recorder:
         self.young: Callable[[], list[Any]] = list  # what was made since the function was called
         self.is_thorough = False  # whether all that could be read counts as read
         self._ran: dict[int, Names] = {}
-        self._depth = 0
+        self.depth = 0
         self._is_bypassed = False  # whether code writes attributes in a way that nobody hears
 
     # -- values ------------------------------------------------------------------------------------
@@ -185,74 +94,14 @@ class Recorder:
                 return guards.Fresh(None, name, self.site)
             made: guards.Guard = guards.Captured(value, name, self.site)
         else:
-            made = self._new(value, kind, name)
+            made = guard_for(self, value, kind, name)
         self.guards[id(value)] = made
-        self._depth += 1
+        self.depth += 1
         try:
             self._note_parts(made, value, kind, name, given)
         finally:
-            self._depth -= 1
+            self.depth -= 1
         return made
-
-    def _new(self, value: Any, kind: type, name: str) -> guards.Guard:
-        site = self.site
-        if (issubclass(kind, _CONSUMED) and kind not in weakref.ProxyTypes) or value is sys.stdout:
-            if any(value is young for young in self.young()):
-                return guards.Fresh(value, name, site)
-            self.refuse(f"reads `{name}`, a {kind.__name__}: what is read from it is gone at the next call. {_PASS_IT}")
-        if self._depth > _DEEPEST:
-            return guards.Refused(value, name, site, f"is in more than {_DEEPEST} containers")
-        if issubclass(kind, np.ndarray) and not is_users_class(kind):
-            return _of_array(value, kind, name, site)
-        if issubclass(kind, CHANCE):
-            return guards.Stateful(value, name, site, state_of, set_state)
-        if hasattr(kind, "_traced_options"):
-            return guards.Stateful(value, name, site, kind._traced_options, kind._restore_options)  # type: ignore[attr-defined]
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            return guards.Items(value, name, site)
-        if is_users_class(kind) and not issubclass(kind, type):
-            return guards.Instance(value, name, site)
-        if _is_container(kind):
-            if len(value) > _MOST:
-                return guards.Refused(value, name, site, f"holds {len(value):,} values, more than {_MOST:,}")
-            return guards.Items(value, name, site)
-        if issubclass(kind, (type, types.ModuleType)):
-            return guards.Identity(value, name, site)
-        if kind is type(functools.cache(len)):
-            return guards.Cache(value, name, site, lambda c: (c.__wrapped__,))
-        if issubclass(kind, logging.Logger):
-            return guards.Parts(
-                value, name, site, lambda log: (log.getEffectiveLevel(), log.disabled, log.manager.disable)
-            )
-        if kind is types.FunctionType and "registry" in value.__dict__ and "dispatch" in value.__dict__:
-            return guards.Parts(value, name, site, lambda f: (dict(f.registry),))
-        if kind is types.FunctionType:
-            users = is_users_function(value.__code__, value.__globals__)
-            if value is os.getenv:
-                self._note_held(os, "environ")
-            return (guards.Function if users else guards.Identity)(value, name, site)
-        if issubclass(kind, _ATOMS) or kind.__module__.startswith(_INNER) or _is_library_function(value):
-            if id(value) in _ALIASES:
-                self._look_for(frozenset((_ALIASES[id(value)],)))
-            return guards.Identity(value, name, site)
-        if kind in (operator.attrgetter, operator.methodcaller):
-            return guards.Parts(value, name, site, lambda g: g.__reduce__()[1:])
-        if hasattr(kind, "_guarded_parts"):
-            return guards.Parts(value, name, site, kind._guarded_parts)
-        for types_, split in _PARTS:
-            if issubclass(kind, types_):
-                take, put = next(((take, put) for t, take, put in _PUTS if issubclass(kind, t)), (None, None))
-                return guards.Parts(value, name, site, split, take, put)
-        if backends.of(value) is not None:
-            reason = f"is a {kind.__module__}.{kind.__name__} from outside: pass it as an argument"
-            return guards.Refused(value, name, site, reason)
-        if kind in weakref.ProxyTypes:
-            return guards.Refused(value, name, site, "is a proxy, which cannot be looked behind")
-        has_attributes = hasattr(value, "__dict__") or "__slots__" in kind.__dict__
-        is_hashable = kind.__hash__ not in (None, object.__hash__)
-        if is_hashable and not hasattr(value, "__dict__"):
-            return guards.Plain(value, name, site)  # a library's value: a date, a fraction, a path
-        return (guards.Instance if has_attributes else guards.Identity)(value, name, site)
 
     def _note_parts(self, made: guards.Guard, value: Any, kind: type, name: str, given: bool) -> None:
         if isinstance(made, guards.Items):
@@ -260,7 +109,7 @@ class Recorder:
         elif isinstance(made, guards.Parts):
             made.pieces = [self.note(part, name, given) for part in made.split(value)]
             if kind in (operator.attrgetter, operator.methodcaller):
-                self._look_for(
+                self.look_for(
                     frozenset(
                         part for path in value.__reduce__()[1] if isinstance(path, str) for part in path.split(".")
                     )
@@ -270,7 +119,7 @@ class Recorder:
                 if isinstance(value.__wrapped__, types.FunctionType):
                     self._note_cached(value.__wrapped__)
         elif isinstance(made, guards.Function):
-            for field in (*made.FIELDS, *(_OF_FUNCTIONS & self.names)):
+            for field in (*made.FIELDS, *(OF_FUNCTIONS & self.names)):
                 made.fields[field] = self.note(guards.field(value, field), f"{name}.{field}")
             if "__closure__" in self.names:
                 self._note_cells(made)
@@ -305,16 +154,16 @@ class Recorder:
         if users and kind not in self.classes:
             self._note_class(kind)
             self.classes.append(kind)
-            if self.names & _TO_CLASSES:
+            if self.names & TO_CLASSES:
                 self._hold_bases(kind)
         if issubclass(kind, np.ndarray):
-            made.contained = _of_array(value, kind, name, self.site)
+            made.contained = guard_of_array(value, kind, name, self.site)
             self._note_parts(made.contained, value, kind, name, given)
-        elif _is_container(kind):
+        elif is_container(kind):
             made.contained = items = guards.Items(value, name, self.site)
             self._note_items(items, value, name, given)
         else:
-            take = next((take for base, take in _OF_BASES if issubclass(kind, base)), None)
+            take = next((take for base, take in OF_BASES if issubclass(kind, base)), None)
             if take is not None:
                 made.contained = guards.Parts(value, name, self.site, lambda v: (take(v),))
                 made.contained.pieces = [self.note(take(value), name)]
@@ -322,7 +171,7 @@ class Recorder:
         own_access = users and any("__getattribute__" in base.__dict__ for base in kind.__mro__ if is_users_class(base))
         is_dataclass = given and hasattr(kind, "__dataclass_fields__")
         is_asked = "__getattribute__" in self.names or self._is_bypassed or issubclass(kind, enum.Enum)
-        if _is_bag(kind) and not self._is_searched():
+        if is_bag(kind) and not self._is_searched():
             self.bags.append(made)
             self._look_into(made, self.loaded, self.stored, given)
         elif not users or self.is_thorough or own_access or is_dataclass or is_asked or is_unheard:
@@ -330,7 +179,7 @@ class Recorder:
 
     def _is_searched(self) -> bool:
         """Whether code that ran may look for attributes that are not there, or in other ways than by name."""
-        return self.is_thorough or bool(self.names & _SEARCHING)
+        return self.is_thorough or bool(self.names & SEARCHING)
 
     def _look_into(self, bag: guards.Instance, loaded: Iterable[str], stored: Iterable[str], given: bool) -> None:
         """Note attributes that code names."""
@@ -365,7 +214,7 @@ class Recorder:
         known = {id(result) for result, _ in cache.results}
         for result in guards.results_of(cache.value):
             kind = type(result)
-            is_object = is_users_class(kind) or _is_bag(kind) or (_is_container(kind) and kind is not tuple)
+            is_object = is_users_class(kind) or is_bag(kind) or (is_container(kind) and kind is not tuple)
             if id(result) in known or not (is_object or issubclass(kind, np.ndarray)):
                 continue
             guard = self.note(result, f"{cache.name}()")
@@ -385,12 +234,12 @@ class Recorder:
                 self._note_class(holder)
                 if is_users_class(type(holder)):
                     self.hold(type(holder))
-                if self.names & _TO_CLASSES:
+                if self.names & TO_CLASSES:
                     self._hold_bases(holder)
             for name in list(self.names):
-                self._note_held(holder, name)
+                self.note_held(holder, name)
             if isinstance(holder, enum.EnumMeta):
-                self._note_held(holder, "_member_map_")
+                self.note_held(holder, "_member_map_")
             self._note_public(holder, self.names)
 
     def _hold_bases(self, cls: type) -> None:
@@ -398,13 +247,13 @@ class Recorder:
             if is_users_class(base):
                 self.hold(base)
 
-    def _note_held(self, holder: Any, name: str) -> None:
+    def note_held(self, holder: Any, name: str) -> None:
         if name in self.ignore or (id(holder), name) in self.roots:
             return
         if name == "getenv" and holder is os:
-            self._note_held(os, "environ")
+            self.note_held(os, "environ")
         if name.startswith("__"):
-            if name in _OF_CLASSES and isinstance(holder, type):
+            if name in OF_CLASSES and isinstance(holder, type):
                 self._root((id(holder), name), Computed(functools.partial(_of_class, holder, name)), holder.__name__)
             return
         label = f"{getattr(holder, '__name__', type(holder).__name__)}.{name}"
@@ -420,14 +269,14 @@ class Recorder:
 
     def _note_public(self, holder: Any, names: Set[str]) -> None:
         """If code that ran computes names, all that it could find counts as read."""
-        if not (names & _COMPUTED or (isinstance(holder, type) and "__dict__" in names)):
+        if not (names & COMPUTED or (isinstance(holder, type) and "__dict__" in names)):
             return
         if isinstance(holder, type) and "__dict__" in names:
             self._root((id(holder), "__dict__"), Computed(functools.partial(_names_in, holder)), holder.__name__)
         is_users: Any = is_users_class if isinstance(holder, type) else is_users_module
         if isinstance(holder, (type, types.ModuleType)) and is_users(holder):
             for name in [name for name in dir(holder) if not name.startswith("__")]:
-                self._note_held(holder, name)
+                self.note_held(holder, name)
 
     # -- code that runs ------------------------------------------------------------------------------
 
@@ -438,7 +287,7 @@ class Recorder:
             self.site = self.first_site = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
         if names is None:
             names = self._ran[id(code)] = names_of(code)
-            self._look_for(names.attributes, names.loaded, names.stored)
+            self.look_for(names.attributes, names.loaded, names.stored)
             if "__globals__" in names.attributes:
                 self.refuse("reads `__globals__` of a function, of which anything may be read")
             if {"object", "__setattr__"} <= names.attributes or {"object", "__delattr__"} <= names.attributes:
@@ -456,7 +305,7 @@ class Recorder:
         for line in names.lines if self.is_thorough else (code.co_firstlineno,):  # no event tells of the `def`'s line
             self.reached(function, code, scope, line)
 
-    def _look_for(self, names: frozenset[str], loaded: frozenset[str] | None = None, stored: Any = frozenset()) -> None:
+    def look_for(self, names: frozenset[str], loaded: frozenset[str] | None = None, stored: Any = frozenset()) -> None:
         """Code that runs may look for attributes of these names."""
         new = names - self.names
         loaded = names if loaded is None else loaded
@@ -469,20 +318,20 @@ class Recorder:
             self._look_into(bag, loaded, stored, False)
         for holder in list(self.holders.values()):
             for name in new:
-                self._note_held(holder, name)
+                self.note_held(holder, name)
             self._note_public(holder, new)
-            if new & _TO_CLASSES and isinstance(holder, type):
+            if new & TO_CLASSES and isinstance(holder, type):
                 self._hold_bases(holder)
-        if not new & {"__getattribute__", "__closure__", *_TO_CLASSES, *_OF_FUNCTIONS}:
+        if not new & {"__getattribute__", "__closure__", *TO_CLASSES, *OF_FUNCTIONS}:
             return
         for guard in list(self.guards.values()):
             if isinstance(guard, guards.Instance) and is_users_class(guard.kind):
                 if "__getattribute__" in new:
                     self._note_all(guard, guard.value, guard.name)
-                if new & {"__getattribute__", *_TO_CLASSES}:
+                if new & {"__getattribute__", *TO_CLASSES}:
                     self._hold_bases(guard.kind)
             elif isinstance(guard, guards.Function):
-                for field in new & _OF_FUNCTIONS:
+                for field in new & OF_FUNCTIONS:
                     guard.fields[field] = self.note(guards.field(guard.value, field), f"{guard.name}.{field}")
                 if "__closure__" in new:
                     self._note_cells(guard)
@@ -521,8 +370,8 @@ class Recorder:
         if line.free and function is not None:
             found.update({code.co_freevars[i]: contents(function.__closure__[i]) for i in line.free})
         for name, value in found.items():
-            asked = line.attributes & _BY_CHANCE.get(id(value), frozenset())
-            if asked or id(value) in _FUNCTIONS_BY_CHANCE:
+            asked = line.attributes & BY_CHANCE.get(id(value), frozenset())
+            if asked or id(value) in FUNCTIONS_BY_CHANCE:
                 what = f"{name}.{min(asked)}" if asked else name
                 self.refuse(
                     f"calls {what}, which says something else each time, and a program would ask once. Ask outside and "
@@ -539,7 +388,7 @@ class Recorder:
                 if guard is not None:
                     self.roots[at] = Root(Entry(scope, name), guard)
             return
-        if found is MISSING and name in _REFUSED:
+        if found is MISSING and name in REFUSED:
             self.refuse(
                 f"calls {name}(), which a program would do once, when it is traced. To see values, return the tensor "
                 "and look at it outside"
@@ -592,7 +441,7 @@ class Recorder:
         guard: Any = self.note(thing, type(thing).__name__)
         if not isinstance(guard, guards.Instance):
             return
-        if name in _WHOLE:
+        if name in WHOLE:
             members = getattr(type(thing), "_guarded_members", None)
             if members is not None and not is_users_code(caller):  # the library looks for tensors and modules alone
                 self._root(("members", id(thing)), Fixed(thing), guard.name, self._members(thing, members))
@@ -642,8 +491,8 @@ class Recorder:
         if not isinstance(owner, guards.Instance):
             return False
         name = place.name  # type: ignore[union-attr]
-        is_told = _is_bag(owner.kind) or owner.kind is threading.local
-        if name in owner.reads and is_told and not (self.loaded & {name, *_COMPUTED, *_WHOLE}):
+        is_told = is_bag(owner.kind) or owner.kind is threading.local
+        if name in owner.reads and is_told and not (self.loaded & {name, *COMPUTED, *WHOLE}):
             owner.written[name] = owner.reads.pop(name)
         return name in owner.written
 
@@ -668,11 +517,6 @@ class Recorder:
         raise error
 
 
-def _is_bag(kind: type) -> bool:
-    """Whether objects of a type have attributes and nothing else, so that only code that names them reads them."""
-    return kind is types.SimpleNamespace or (kind.__module__, kind.__qualname__) == ("argparse", "Namespace")
-
-
 def _of_class(cls: type, name: str) -> Any:
     return cls.__subclasses__() if name == "__subclasses__" else getattr(cls, name)
 
@@ -680,30 +524,3 @@ def _of_class(cls: type, name: str) -> Any:
 def _names_in(cls: type) -> list[str]:
     """What a class has in its own dict."""
     return [name for name, value in vars(cls).items() if not hasattr(value, "_own")]
-
-
-def _of_array(value: Any, kind: type, name: str, site: str) -> guards.Guard:
-    if value.dtype == object:
-        return guards.Parts(value, name, site, lambda a: (a.shape, a.tolist()), np.copy, np.copyto)
-    if issubclass(kind, np.ma.MaskedArray) and value.nbytes <= guards.Array.MOST:
-        split = lambda a: (a.shape, a.dtype, np.ma.getdata(a).tobytes(), np.ma.getmaskarray(a).tobytes(), a.fill_value)
-        return guards.Parts(value, name, site, split, np.ma.copy, _put_masked)
-    return guards.Array(value, name, site)
-
-
-def _put_masked(array: Any, was: Any) -> None:
-    np.ma.getdata(array)[...] = np.ma.getdata(was)
-    array.mask = np.ma.getmask(was)
-
-
-def _is_container(kind: type) -> bool:
-    if issubclass(kind, guards.CONTAINERS):
-        return True
-    is_kept = not is_users_class(kind) and kind.__dictoffset__ != 0  # what is in it is among its attributes
-    return (
-        issubclass(kind, (Mapping, Set)) and not issubclass(kind, (MappingView, types.MappingProxyType)) and not is_kept
-    )
-
-
-def _is_library_function(value: Any) -> bool:
-    return type(value) is types.BuiltinMethodType and isinstance(value.__self__, (types.ModuleType, type(None)))

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback import modes
 from pullback.autodiff import autocast as policy
 from pullback.autodiff.operation import OPERATIONS
+from tests.backends.installed import BFLOAT16, needs_ml_dtypes, require
 from tests.operations import harness
 from tests.operations.harness_samples import SAMPLES, is_complex
 from tests.operations.sample import Sample
 
-halves = pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16], ids=lambda dtype: dtype.name)
+halves = pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16], ids=lambda dtype: dtype.name)
 REAL = [sample for sample in SAMPLES if not is_complex(sample)]
 CLASSES = {
     "half": policy.HALF.split(),
@@ -47,7 +47,10 @@ def test_every_operation_is_in_exactly_one_class() -> None:
 
 
 ONE_EACH = list({sample.operation: sample for sample in REAL}.values())
-CASES = [(sample, pb.float16) for sample in REAL] + [(sample, pb.bfloat16) for sample in ONE_EACH]
+CASES = [
+    *[pytest.param(sample, pb.float16) for sample in REAL],
+    *[pytest.param(sample, pb.bfloat16, marks=needs_ml_dtypes) for sample in ONE_EACH],
+]
 
 
 @pytest.mark.parametrize(("sample", "dtype"), CASES, ids=lambda value: value.name)
@@ -73,6 +76,7 @@ REFUSING = {
 }  # fmt: skip
 
 
+@needs_ml_dtypes
 @pytest.mark.parametrize("sample", [s for s in REAL if s.operation != "setitem"], ids=lambda sample: sample.name)
 def test_every_operation_on_a_mixture_of_precisions(sample: Sample) -> None:
     kinds = (pb.float16, pb.float32, pb.bfloat16)
@@ -151,7 +155,14 @@ def test_the_rest_computes_in_the_widest_precision_of_its_inputs(dtype) -> None:
         assert pb.relu(x).dtype == (x + x).dtype == (x * 2.0).dtype == dtype
         assert (x + y).dtype == (y * x).dtype == pb.concat([x, y]).dtype == pb.float32
         assert pb.where(pb.asarray([True, False, True]), x, y).dtype == pb.float32
-        assert (pb.asarray(y, dtype=pb.float16) + pb.asarray(y, dtype=pb.bfloat16)).dtype == pb.float32
+
+
+@needs_ml_dtypes
+@halves
+def test_two_half_precisions_meet_in_float32(dtype) -> None:
+    x = pb.asarray(numbers(3))
+    with pb.autocast(dtype):
+        assert (x.astype(pb.float16) + x.astype(pb.bfloat16)).dtype == pb.float32
 
 
 def test_one_operand_in_float64_keeps_the_others_digits() -> None:
@@ -202,6 +213,7 @@ def test_results_are_those_of_casting_by_hand(dtype) -> None:
 
 @halves
 def test_values_agree_with_torch(dtype) -> None:
+    torch = pytest.importorskip("torch")
     x, w, v = numbers(7, 5), numbers(4, 5, seed=1), numbers(3, 4, seed=2)
     ours = [pb.tensor(a, requires_grad=True) for a in (w, v)]
     theirs = [torch.tensor(a, requires_grad=True) for a in (w, v)]
@@ -225,6 +237,7 @@ def test_values_agree_with_torch(dtype) -> None:
 @pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
 @halves
 def test_other_devices(device: str, dtype) -> None:
+    require(device)
     x, w = pb.asarray(numbers(4, 3), device=device), pb.asarray(numbers(2, 3), device=device)
     w.set_requires_grad(True)
     with pb.autocast(dtype):
@@ -352,6 +365,7 @@ def product_dtype() -> Any:
     return (pb.ones((2, 2)) @ pb.ones((2, 2))).dtype
 
 
+@needs_ml_dtypes
 def test_blocks_nest() -> None:
     before = modes.current()
     assert product_dtype() == pb.float32
@@ -384,6 +398,7 @@ def test_an_error_leaves_the_block() -> None:
     assert product_dtype() == pb.float32
 
 
+@needs_ml_dtypes
 def test_as_a_decorator() -> None:
     @pb.autocast("bfloat16")
     def inside():
@@ -419,6 +434,7 @@ def halved(tensor: pb.Tensor) -> Any:
     return converted._data
 
 
+@needs_ml_dtypes
 @pytest.mark.plain_graph
 def test_a_parameter_is_converted_once() -> None:
     w = variable(3, 3)

@@ -7,16 +7,14 @@ import pytest
 
 import pullback as pb
 
-from ..backends import strict
+from ..backends.installed import require
 
-INNER = ["numpy", strict.DEVICE, "jax:cpu", "torch:cpu"]
+INNER = ["numpy", "strict:device1", "jax:cpu", "torch:cpu"]
 
 
 @pytest.fixture(params=INNER)
 def first(request):
-    name = request.param.partition(":")[0]
-    if name in ("jax", "torch"):
-        pytest.importorskip(name)
+    require(request.param)
     return pb.Autodiff(request.param)
 
 
@@ -200,12 +198,16 @@ def test_it_is_a_backend(first):
 
 def test_what_it_can_be_made_of():
     assert pb.Autodiff(pb.backends.NUMPY).inner_backend is pb.backends.NUMPY
-    assert pb.Autodiff(strict.STRICT).device == "strict:cpu"
     assert repr(pb.Autodiff(pb.Autodiff("numpy"))) == "Autodiff(Autodiff('numpy'))"
     with pytest.raises(pb.DtypeError, match="device name, a backend or an Autodiff, got int"):
         pb.Autodiff(3)
     with pytest.raises(pb.DeviceError, match="unknown device 'abacus'"):
         pb.Autodiff("abacus")
+
+
+def test_the_device_of_a_backend_is_its_first():
+    require("strict")
+    assert pb.Autodiff(pb.backends.for_device("strict:device1")[0]).device == "strict:cpu"
 
 
 def test_bad_input():

@@ -10,6 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.autodiff import guard as guard_module
+from tests.backends.installed import needs_ml_dtypes
 
 
 def line() -> int:
@@ -244,15 +245,26 @@ def test_a_part_added_into_the_sum_of_others_masks_too():
         (np.full(3, np.nan), "all NaN (shape (3,), float64)"),
         (np.zeros((0, 4)), "empty (shape (0, 4), float64)"),
         (np.array([0j, 1]), "complex (shape (2,), complex128)"),
-        (pb.asarray([0.0, 1.0], dtype=pb.bfloat16)._data, "minimum of 0 and a maximum of 1 (shape (2,), bfloat16)"),
     ],
-    ids=["all NaN", "empty", "complex", "bfloat16"],
+    ids=["all NaN", "empty", "complex"],
 )
 def test_any_input_is_described(values: np.ndarray, message: str) -> None:
-    variable = pb.asarray(values).set_requires_grad(True)
+    assert message in described(pb.asarray(values))
+
+
+@needs_ml_dtypes
+@pytest.mark.filterwarnings("error")
+def test_an_input_in_bfloat16_is_described() -> None:
+    values = pb.asarray([0.0, 1.0], dtype=pb.bfloat16)
+    assert "minimum of 0 and a maximum of 1 (shape (2,), bfloat16)" in described(values)
+
+
+def described(variable: pb.Tensor) -> str:
+    """What is said of the gradient of a logarithm's input."""
+    variable.set_requires_grad(True)
     with np.errstate(all="ignore"), pytest.raises(pb.NumericalInstabilityError) as error:
         pb.real(pb.mean(pb.log(variable))).backward()
-    assert message in str(error.value)
+    return str(error.value)
 
 
 @pytest.mark.parametrize("tracked", [False, True])

@@ -146,8 +146,8 @@ class _Program:
 
         plain = modes.changed(recording=True, autocast=None, checkpointing=None, tapes=())
         with guard("off"), plain:  # whatever is around: a step is guarded by `fit` itself
-            function = lambda x, y: steps.step(x, y)  # noqa: E731  (all that it reads is the network's own)
-            self._made = made = specialize("Mlp.fit", function, Arguments("Mlp.fit", (x, y), {}))
+            arguments = Arguments("Mlp.fit", (x, y), {})
+            self._made = made = specialize("Mlp.fit", lambda x, y: steps.step(x, y), arguments)
         made.build()
         self._executable = made.built.executable
         if not self._executable.is_native:

@@ -13,7 +13,8 @@ import pytest
 import pullback as pb
 from pullback.autodiff.graph import saved_values
 from tests.autodiff.checkpointing.networks import block, equal, gradients, network, parameters
-from tests.autodiff.test_random_graphs import Pullback, program
+from tests.autodiff.random_graphs import Pullback, program
+from tests.backends.installed import require
 
 STRATEGIES = {
     "none": pb.NoCheckpointing,
@@ -532,6 +533,8 @@ def test_operations_with_lists_and_several_outputs(strategy):
 @under_each
 @pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
 def test_other_backends(strategy, device):
+    require(device)
+
     def run(strategy):
         w = pb.tensor(np.random.default_rng(5).standard_normal((6, 4)), device=device, requires_grad=True)
         with pb.checkpointing(strategy):
@@ -725,6 +728,7 @@ def test_its_tensors_can_be_optimized(name):
 
 
 def test_its_tensors_move_between_devices():
+    require("torch:cpu")
     ad = pb.Autodiff("numpy", pb.BalancedCheckpointing())
     w = ad.tensor(np.linspace(0.1, 1.0, 8), requires_grad=True)
     there = w.to_device("torch:cpu")

@@ -163,7 +163,7 @@ def test_options_of_an_optimizer() -> None:
 def test_generators_of_others(generator: Any) -> None:
     held = SimpleNamespace(generator=generator)
     for function in (lambda y: y * generator.uniform(0, 1), lambda y: y * held.generator.uniform(0, 1)):
-        with pytest.raises(pb.TraceError, match="draws random numbers from `(held.)?generator` while it is traced"):
+        with pytest.raises(pb.TraceError, match=r"draws random numbers from `(held\.)?generator` while it is traced"):
             pb.compile(function)(x)
 
 

@@ -70,7 +70,7 @@ def test_an_array_that_is_kept_in_a_list_is_refused() -> None:
         kept.append(x * 2)
         return x
 
-    with pytest.raises(pb.TraceError, match="`kept` had 0 items and has 1.*return the value"):
+    with pytest.raises(pb.TraceError, match=r"`kept` had 0 items and has 1.*return the value"):
         f(pb.tensor([1.0]))
     assert kept == []
 

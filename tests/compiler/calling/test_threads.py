@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
-import queue
 import threading
 import time
 from pathlib import Path
@@ -150,6 +150,42 @@ def test_threads_that_a_traced_function_wakes_find_the_tensors_as_they_are() -> 
     assert pb.compile(function, ignore=["handed", "done"])(pb.ones(2)).tolist() == [1.0, 2.0]
     thread.join()
     assert found[0] == [2.0, 4.0] and "in the thread that calls it" in str(found[1])
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "in place": lambda w, optimizer: w.__imul__(3.0),
+    "an element": lambda w, optimizer: w.__setitem__(0, 3.0),
+    "an optimizer": lambda w, optimizer: optimizer.step([pb.ones(8)]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+@pytest.mark.parametrize("read", [
+    lambda w: w * 2, lambda w: pb.add(pb.ones(8), w), lambda w: w.detach() + 1, lambda w: w.clone() * 1,
+    lambda w: w.sum(), lambda w: pb.linear(pb.ones((3, 4)), w.reshape((2, 4)), pb.ones(2)),
+])  # fmt: skip
+def test_others_find_a_tensor_that_a_trace_has_written_to_as_it_was(read: Any, write: Any) -> None:
+    w = pb.tensor(np.arange(8, dtype=np.float32), requires_grad=True)
+    optimizer = pb.optim.SGD([w], lr=0.1, momentum=0.9)
+    before = read(w).tolist()
+    inside, go_on = threading.Event(), threading.Event()
+    results: list[Any] = []
+
+    def function(x: Any) -> Any:
+        with pb.no_grad():
+            write(w, optimizer)
+        inside.set()
+        assert go_on.wait(30)
+        return x * 2
+
+    def elsewhere() -> None:
+        assert inside.wait(30)
+        results.append(read(w).tolist())
+        go_on.set()
+
+    together(lambda: pb.compile(function, ignore=["inside", "go_on"])(pb.ones(8)), elsewhere)
+    assert before != read(w).tolist()
+    assert results[0] == before
 
 
 def test_the_function_that_is_traced_still_has_no_values() -> None:

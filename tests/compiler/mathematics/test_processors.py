@@ -70,5 +70,5 @@ def test_frequent_functions_are_short() -> None:
         return sum(len(block.instructions) for function in module.functions for block in function.blocks)
 
     frame = length("negative")
-    most = {"exp": 24, "log": 40, "tanh": 36, "sigmoid": 30, "erf": 45}
+    most = {"exp": 24 if lanes._has_scaling() else 26, "log": 40, "tanh": 36, "sigmoid": 30, "erf": 45}
     assert not {op: length(op) - frame for op, bound in most.items() if length(op) - frame > 2 * bound}

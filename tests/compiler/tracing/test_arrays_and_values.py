@@ -36,13 +36,17 @@ def test_arrays_are_followed_when_they_change(function: Any, outside: str) -> No
         pytest.skip()
     a = X.copy() if outside == "array" else pb.tensor(X)
     compiled = pb.compile(lambda x: function(x, a))
-    for change in (0.0, 1.0, -3.0):
+    for number, change in enumerate((0.0, 1.0, -3.0, 2.0, 5.0, 6.0)):
         a += change
         x = pb.tensor(X + change)
-        ours, theirs = compiled(x), function(x, a)
+        try:
+            ours, theirs = compiled(x), function(x, a)
+        except pb.TraceError as error:
+            assert outside == "array" and number > 3 and "keeps changing" in str(error)  # NumPy reads its values
+            break
         assert ours.dtype == theirs.dtype
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5)
-    assert compiled.traces == 1
+    assert compiled.traces == 1 if outside == "tensor" else compiled.traces <= 4  # then it is an input
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
@@ -59,12 +63,16 @@ def test_indices_are_followed_when_they_change(function: Any, outside: str, dtyp
     written = outside == "array" and function(pb.tensor(X), np.array([0, 2])).shape == (3,)
     compiled = pb.compile(lambda x: function(x, i))
     x = pb.tensor(X)
-    for change in ([0, 2], [1, 1], [2, 0]):
+    for change in ([0, 2], [1, 1], [2, 0], [2, 2], [0, 1], [1, 2]):
         i[...] = np.array(change, dtype)
         if written and change != [0, 2]:
             break  # `i[0]` is NumPy's, and gives a number
-        np.testing.assert_array_equal(compiled(x).numpy(), function(x, i).numpy())
-    assert compiled.traces == 1
+        try:
+            np.testing.assert_array_equal(compiled(x).numpy(), function(x, i).numpy())
+        except pb.TraceError as error:
+            assert outside == "array" and "keeps changing" in str(error)  # NumPy reads its values
+            break
+    assert compiled.traces == 1 if outside == "tensor" else compiled.traces <= 4
 
 
 def test_writing_at_indices_from_outside_follows_them() -> None:
@@ -80,7 +88,7 @@ def test_writing_at_indices_from_outside_follows_them() -> None:
     for places in ([0, 1], [2, 3]):
         i[:] = places
         np.testing.assert_array_equal(compiled(pb.tensor(X)).numpy(), function(pb.tensor(X)).numpy())
-    assert compiled.traces == 1
+    assert compiled.traces == 2
 
 
 def test_indices_out_of_bounds_are_found_in_an_array_that_changes() -> None:
@@ -221,7 +229,7 @@ def test_other_values_make_another_program() -> None:
     assert f(x).tolist() == [3.0, 9.0]
     mask[1] = True
     assert f(x).tolist() == [3.0, 6.0, 9.0]
-    assert f.traces == 3 and "from outside, which decides" in f.recompilations[-1]
+    assert f.traces == 3 and "`mask` has other values" in f.recompilations[-1]
 
 
 # -- what is read of a tensor beside its values --------------------------------------------------------
@@ -231,7 +239,7 @@ def test_what_a_function_changed_about_a_tensor_is_what_it_reads() -> None:
     w, frozen = pb.tensor([1.0, 2.0], requires_grad=True), pb.tensor([1.0, 2.0])
     seen: list[Any] = []
 
-    @pb.compile
+    @pb.compile(ignore=["seen"])
     def function(x: Any) -> Any:
         seen.append((frozen.requires_grad, w.grad is None, w.is_leaf, w.shape, w.dtype.name))
         frozen.requires_grad = True

@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 from pullback.autodiff.graph import Leaf
 from pullback.compiler.calling.arguments import Arguments
-from pullback.compiler.calling.specialization import specialize
+from pullback.compiler.calling.specialize import specialize
 from pullback.compiler.tracing.trace import Trace
 
 
@@ -169,8 +169,8 @@ def test_an_optimizer_gets_its_buffers_when_the_trace_has_ended() -> None:
         optimizer.step(pb.backward((w * w).sum()))
         assert slot.buffers == [] and slot.backend is None
 
-    made = specialize("step", step, Arguments("step", (), {}))
-    assert [entry.tensors for entry in made.inputs if entry.is_updated][1:] == [[buffer] for buffer in slot.buffers]
+    made = specialize("step", step, Arguments("step", (), {}), ignore=("slot",))
+    assert [id(entry.tensor) for entry in made.inputs if entry.is_updated][1:] == list(map(id, slot.buffers))
     assert slot.step == 0 and [buffer.tolist() for buffer in slot.buffers] == [[0.0, 0.0], [0.0, 0.0]]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from . import (
     sorting,
     special,
 )
+from .ownership import is_sole_owner
 
 _FAMILIES = (
     elementwise,
@@ -101,8 +101,7 @@ class NumpyBackend(Backend):
     def from_scalar(self, value: Any) -> Any:
         return value if type(value) is _ndarray else np.asarray(value)
 
-    def is_exclusive(self, holder: Any, attribute: str) -> bool:
-        return _references(holder, attribute) == _SOLE and _owns_memory(getattr(holder, attribute))
+    is_exclusive = staticmethod(is_sole_owner)
 
     def copy(self, raw: Any) -> Any:
         return np.array(raw, order="C")
@@ -122,29 +121,3 @@ class NumpyBackend(Backend):
         view = raw.view()
         view.flags.writeable = False
         return view
-
-
-def _references(holder: Any, attribute: str) -> int:
-    return sys.getrefcount(getattr(holder, attribute))
-
-
-class _Holder:
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-
-# What the count is when nobody else holds the array differs between versions of Python: measure it.
-# Without the global lock counts are deferred and say nothing, so everything counts as shared.
-_counts_are_exact = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
-_SOLE = _references(_Holder(np.empty(1)), "array") if _counts_are_exact else -1
-_SOLE_BASE = _references(_Holder(np.empty(2)[:1]).array, "base") if _counts_are_exact else -1
-
-
-def _owns_memory(raw: Any) -> bool:
-    """Whether `raw` has its memory for itself: its own, or the whole interest in a base nobody else holds."""
-    flags = raw.flags
-    if raw.base is None:
-        return flags.owndata and flags.writeable
-    if not flags.writeable or type(raw.base) is not _ndarray or not raw.base.flags.owndata:
-        return False
-    return _references(raw, "base") == _SOLE_BASE

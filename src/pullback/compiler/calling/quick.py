@@ -123,7 +123,7 @@ def _checks(made: Any, with_steps: bool = True) -> Rows:
     rows.identical(rows.entry(rows.constant(vars(creation)), "_default_dtype"), creation._default_dtype)
     whole = made.guards.arguments
     for number, part in enumerate(whole.items):
-        rows.emit(part, rows.given(number), Path((lambda given, number=number: given[number],)))
+        rows.emit(part, rows.given(number), Path().item(number))
     for place, one in made.guards.roots:
         if with_steps or not isinstance(one, Together):
             rows.root(place, one)
@@ -238,8 +238,8 @@ def _parts_of_argument(rows: Rows, part: Any, register: int, path: str) -> list[
         every = enumerate(zip(part.items, rows.items(register, kind, len(part.items))))
         return [(item, at, f"{path}[{i}]") for i, (item, at) in every]
     if kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        registers = rows.items(register, kind, len(part.items))
-        return [(item, at, f"{path}.{name}") for name, item, at in zip(kind._fields, part.items, registers)]
+        fields = zip(kind._fields, part.items, rows.items(register, kind, len(part.items)))
+        return [(item, at, f"{path}.{name}") for name, item, at in fields]
     if hasattr(kind, "__dataclass_fields__"):
         return [(item, rows.attribute(register, name), f"{path}.{name}") for name, item in part.reads.items()]
     return []

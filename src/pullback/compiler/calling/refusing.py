@@ -26,8 +26,8 @@ def refuse_changed_arguments(function: Any, name: str, kept: Any, given: Any, is
     now, shape = tree.flatten(given, is_leaf=is_leaf)
     if shape != structure or any(x is not y for x, y in zip(leaves, now)):
         raise TraceError(
-            f"{site_of(function)}: {name} changes a container among its arguments, which a program cannot do. Return the "
-            "new values, and put them there outside."
+            f"{site_of(function)}: {name} changes a container among its arguments, which a program cannot do. Return "
+            "the new values, and put them there outside."
         )
 
 
@@ -37,14 +37,14 @@ def refuse_result(function: Any, name: str, thing: Any) -> None:
         thing.close()  # else it complains that nobody awaited it
     if isinstance(thing, (Iterator, Coroutine, ItemsView, KeysView, ValuesView)):
         raise TraceError(
-            f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile cannot look into: its tensors "
-            "would have no values. Return a list, a tuple or a dict."
+            f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile cannot look into: its "
+            "tensors would have no values. Return a list, a tuple or a dict."
         )
     for key, value in getattr(thing, "__dict__", {}).items():
         if isinstance(value, Tensor) and type(value._data) is Symbol:
             raise TraceError(
-                f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile does not know, and its "
-                f"`{key}` is a tensor of the trace. Return tensors in a dict, a tuple or a dataclass, or make the "
+                f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile does not know, and "
+                f"its `{key}` is a tensor of the trace. Return tensors in a dict, a tuple or a dataclass, or make the "
                 "class known with `pb.tree.register`."
             )
 
@@ -53,6 +53,6 @@ def site_of(function: Any) -> str:
     """The first line of a function, as "file.py:41"."""
     inner = getattr(function, "func", None) or getattr(function, "__func__", None) or function
     if not hasattr(inner, "__code__"):
-        inner = getattr(type(inner), "forward", None) or getattr(type(inner), "__call__", None)
+        inner = getattr(type(inner), "forward", None) or type(inner).__call__
     code = getattr(inner, "__code__", None)
     return "" if code is None else f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"

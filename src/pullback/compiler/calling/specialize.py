@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import sys
 import weakref
-from time import perf_counter
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..guards import Guards, Listener, Recorder, library, listening, values
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
 from ..guards.recorder import Root
 from ..program import Value
+from ..tracing.blind import Blindfold
 from ..tracing.number import Feed, Number
 from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
@@ -30,9 +31,8 @@ from .inputs import find_inputs
 from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
 from .specialization import SAME, Fixed, Left, RefusedError, Specialization, Tracked
 
-
 #: Generators of random numbers that need no name to be drawn from.
-_OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}  # type: ignore[attr-defined]
+_OF_LIBRARIES: dict[str, Any] = {"random": random._inst, "numpy.random": np.random.mtrand._rand}
 
 
 def specialize(
@@ -59,11 +59,13 @@ def specialize(
     for known_as, thing in {**_OF_LIBRARIES, **(reads or {})}.items():
         recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
     listener = Listener(recorder)
-    feeds = [Feed(place) for place in promoted if type(place.get()) in (int, float)]
+    found = [(place, place.get()) for place in promoted]
+    feeds = [Feed(place) for place, value in found if type(value) in (int, float)]
+    hidden = [Blindfold(place) for place, value in found if type(value) is np.ndarray]
     kept = tree.flatten((given_args, given_kwargs), is_leaf=is_whole)
     try:
         try:
-            with _standing_in(feeds, trace), listening(listener):
+            with _standing_in([*feeds, *hidden], trace), listening(listener):
                 result = trace.run(function, given_args, given_kwargs)
         except BaseException:
             Guards(name, recorder, listener, about_arguments).restore(given)
@@ -141,15 +143,15 @@ def specialize(
 
 
 @contextmanager
-def _standing_in(feeds: list[Feed], trace: Trace) -> Iterator[None]:
-    """Inside, numbers that are inputs are found at their places as such."""
+def _standing_in(feeds: list[Any], trace: Trace) -> Iterator[None]:
+    """Inside, numbers and arrays that are inputs are found at their places as such."""
     before = [(feed.place, feed.place.get()) for feed in feeds]
     try:
         for feed in feeds:
             feed.place.put(feed.stand_in(trace))
         yield
     finally:
-        for place, value in before:
+        for place, value in reversed(before):
             place.put(value)
 
 
@@ -187,8 +189,8 @@ def _carried_inputs(name: str, guards: Guards) -> dict[int, Any]:
                 continue
             if sum(part is before for guard in guards.reached() for part in guard.parts()) > 1:
                 raise TraceError(
-                    f"{before.site}: {name} replaces `{before.name}`, which is found in several places. Give each place "
-                    "a tensor of its own."
+                    f"{before.site}: {name} replaces `{before.name}`, which is found in several places. Give each "
+                    "place a tensor of its own."
                 )
             before.is_carried = True
             places[id(before.value)] = place
@@ -214,14 +216,14 @@ def _library_roots(trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[
     for thing, name, seen in trace.attributes:
         label = f"{type(thing).__name__}.{name.lstrip('_')}"
         roots.append(Root(Attribute(thing, name), values.Plain(seen, label, "")))
-    found: list[values.Guard] = [library.State(*updated) for updated in trace.optimizers.values()]
-    found += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
-    found += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
-    found += [library.Variable(tensor, node) for tensor, node in nodes]
+    guards: list[values.Guard] = [library.State(*updated) for updated in trace.optimizers.values()]
+    guards += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
+    guards += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
+    guards += [library.Variable(tensor, node) for tensor, node in nodes]
     read = {id(thing): (thing, content) for thing, content in trace.values_read}
-    found += [library.Content(thing, content) for thing, content in read.values()]
-    found.append(library.Hooks([node for _, node in nodes if isinstance(node, Leaf)]))
-    return roots + [Root(FixedPlace(guard.value), guard) for guard in found]
+    guards += [library.Content(thing, content) for thing, content in read.values()]
+    guards.append(library.Hooks([node for _, node in nodes if isinstance(node, Leaf)]))
+    return roots + [Root(FixedPlace(guard.value), guard) for guard in guards]
 
 
 def _without_own_cells(cells: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:

@@ -6,21 +6,31 @@ from typing import Any
 
 from ...errors import TraceError
 from ..guards.places import Attribute, Cell, Entry, OfClass
-from ..guards.values import Change, Given
+from ..guards.values import Array, Change, Given
 
 _MOST_CHANGES = 3
 _WITHIN_CALLS = 16
 _PROMOTABLE = (Attribute, Cell, Entry, OfClass)
 
 
+def _of_class(place: Any) -> Any:
+    """The place in a class of what seems to be an attribute of an object, if the object has none of that name."""
+    if isinstance(place, Attribute):
+        for base in type(place.owner).__mro__:
+            if place.name in base.__dict__:
+                is_own = place.get() is not base.__dict__[place.name]
+                return place if is_own else OfClass(base, place.name)
+    return place
+
+
 class Stability:
-    """Why a function was traced again, and when. Numbers that keep changing become inputs: `places`."""
+    """Why a function was traced again, and when. Numbers and arrays that keep changing become inputs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._changes: dict[str, list[int]] = {}
-        self._refused: dict[str, str] = {}  # numbers that cannot be inputs, and why
-        self.places: dict[str, Any] = {}  # of numbers that are inputs, by their names
+        self._refused: dict[str, str] = {}  # what cannot be an input, and why
+        self.places: dict[str, Any] = {}  # of numbers and arrays that are inputs, by their names
         self.paths: dict[str, str] = {}  # of such numbers among the arguments
 
     def note(self, change: Change, call: int) -> str | None:
@@ -32,10 +42,13 @@ class Stability:
         if isinstance(guard, Given) or not guard.site:
             return None  # forms of inputs, and the library's own state: there are few of those
         is_number = type(guard.value) in (int, float) and type(change.now) in (int, float)
+        can_be_input = is_number or (isinstance(guard, Array) and guard.is_input)
         times = self._count(name, call)
-        if times >= _MOST_CHANGES and is_number and name not in self._refused:
-            if isinstance(change.place, _PROMOTABLE):
-                self.places[name] = change.place
+        if times >= _MOST_CHANGES and can_be_input and name not in self._refused:
+            place = _of_class(change.place)
+            if isinstance(place, _PROMOTABLE):
+                if place not in self.places.values():
+                    self.places[name] = place
                 return name
         if times > _MOST_CHANGES:
             self.refuse(change)
@@ -68,8 +81,8 @@ class Stability:
             return
         why = self._refused.get(name)
         raise TraceError(
-            f"{change.guard.site}: {self._name} reads `{name}`, which keeps changing ({times} times within {_WITHIN_CALLS} calls), "
-            "and each change makes another program"
+            f"{change.guard.site}: {self._name} reads `{name}`, which keeps changing ({times} times within "
+            f"{_WITHIN_CALLS} calls), and each change makes another program"
             + (f"; it cannot be made an input: {why.rstrip('.')}" if why else "")
             + ". Pass it as an argument, keep what changes in a tensor, or leave it out of the guards with "
             "`pb.compile(ignore=[...])` and its name."

@@ -80,15 +80,15 @@ def _names_of(code: CodeType) -> Names:
     constants = [c for known in code.co_consts for c in (known if type(known) is tuple else (known,))]
     strings = {c for c in constants if type(c) is str and c.isidentifier()}
     imports = frozenset(step.argval for step in steps if step.opname == "IMPORT_NAME")
-    stored = frozenset(step.argval for step in steps if step.opname == "STORE_ATTR")
-    stored_only = stored - {step.argval for step in steps if step.argval in stored and step.opname != "STORE_ATTR"}
+    written = frozenset(step.argval for step in steps if step.opname == "STORE_ATTR")
+    read = {step.argval for step in steps if step.argval in written and step.opname != "STORE_ATTR"}
     names = frozenset((*code.co_names, *strings))
     entries = {
         step.offset: key
         for number, step in enumerate(steps)
         if step.opname == "LOAD_ATTR" and (key := _constant_key(steps, number + 1)) is not None
     }
-    return Names(lines, imports, names, names - stored_only, stored, entries)
+    return Names(lines, imports, names, names - (written - read), written, entries)
 
 
 def _constant_key(steps: list[dis.Instruction], position: int) -> str | None:

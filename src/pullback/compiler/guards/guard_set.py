@@ -11,7 +11,7 @@ from ...tensor.core import Tensor
 from ..tracing.symbol import Symbol
 from . import values as guards
 from .listening import Listener
-from .places import Attribute, Cell, Entry, Fixed, Place
+from .places import Attribute, Cell, Entry, Fixed
 from .reading import CHANCE, MISSING, attribute
 from .recorder import PLAIN, Recorder, Root
 
@@ -90,14 +90,12 @@ class Guards:
                 yield guards.Change(guard, Fixed(guard.value), guard.value, f"`{guard.name}` is in another state")
 
     def _refuse_some(self) -> None:
-        count = 0
-        for guard in self.reached():
-            count += 1
+        for count, guard in enumerate(self.reached()):
             if isinstance(guard, guards.Refused):
                 raise TraceError(
                     f"{guard.site or self.site}: {self.name} reads `{guard.name}`, which {guard.reason}.{_WAY_OUT}"
                 )
-            if count > MOST:
+            if count >= MOST:
                 raise TraceError(
                     f"{guard.site}: {self.name} reads `{guard.name}`, one of more than {MOST:,} values that would have "
                     f"to be looked at before each call.{_WAY_OUT}"
@@ -124,8 +122,8 @@ class Guards:
         site = guard.site or self.site
         if isinstance(guard, guards.Stateful) and isinstance(guard.value, CHANCE):
             raise TraceError(
-                f"{site}: {self.name} draws random numbers from `{guard.name}` while it is traced, and would get the same "
-                "ones at every call. Draw them from `pb.random`, or outside and pass them as an argument."
+                f"{site}: {self.name} draws random numbers from `{guard.name}` while it is traced, and would get the "
+                "same ones at every call. Draw them from `pb.random`, or outside and pass them as an argument."
             )
         if isinstance(place, Attribute):
             site = self.recorder.written.get((id(place.owner), place.name), site)

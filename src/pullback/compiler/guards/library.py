@@ -11,7 +11,7 @@ from ...autodiff.hooks import changes as hook_changes, hooks
 from ...tensor.core import Tensor
 from ..llvm.runtime import object_layout as layout
 from .places import Place
-from .values import Change, Guard, Look, Unwritten
+from .values import Change, Guard, Look, UnwrittenError
 
 
 class Variable(Guard):
@@ -57,7 +57,7 @@ class Content(Guard):
     def emit(self, rows: Any, register: int, path: Any) -> None:
         raw = self._raw
         if type(raw) is not np.ndarray or not raw.flags.c_contiguous:
-            raise Unwritten
+            raise UnwrittenError
         found = rows.at(layout.slot_address(self.value, "_data")) if raw is not self.value else rows.constant(raw)
         rows.array(found, raw.dtype, raw.shape)
         rows.content(found, self.content)

@@ -18,7 +18,6 @@ from ...errors import TraceError
 from .frames import function_of
 from .ownership import is_users_class, is_users_code, is_users_function
 from .recorder import Recorder
-from .reading import attributes
 
 _HOOKED = "__getattribute__", "__setattr__", "__delattr__"
 _THREAD_START = threading.Thread.start.__code__
@@ -260,7 +259,7 @@ def _by_monitoring(listener: Listener) -> Iterator[None]:
 
 @functools.cache
 def _hear_of_files() -> None:
-    """Be told of files that are opened. An audit hook stays for good, and costs next to nothing while nobody listens."""
+    """Be told of files that are opened. An audit hook stays for good; while nobody listens it costs next to nothing."""
 
     def audit(event: str, args: Any) -> None:
         listener = _current
@@ -278,6 +277,3 @@ def _hear_of_files() -> None:
         listener.recorder.refuse(f"opens the file {args[0]}, which a program would do once, when it is traced")
 
     sys.addaudithook(audit)
-
-
-__all__ = ["Listener", "attributes", "listening"]

@@ -6,7 +6,7 @@ import os
 import site
 import sys
 import sysconfig
-from functools import cache
+import weakref
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -27,6 +27,7 @@ _LIBRARIES = tuple(
 )
 _TYPED_BY_SOMEBODY = ("<doctest", "<ipython", "<stdin", "<console")
 _HEAP_TYPE = 1 << 9
+_classes: dict[int, tuple[Any, bool]] = {}  # by identity, with a reference: metaclasses may say which are equal
 _codes: dict[int, tuple[CodeType, bool]] = {}  # by identity: the hash of code goes through all of it
 
 
@@ -60,9 +61,16 @@ def is_users_module(module: ModuleType | None) -> bool:
 _KNOWN = frozenset(sys.stdlib_module_names)
 
 
-@cache
 def is_users_class(cls: type) -> bool:
     """Whether a class was defined by the user, so that its attributes can be listened to."""
+    reference, found = _classes.get(id(cls), (None, False))
+    if reference is None or reference() is not cls:
+        found = _is_users_class(cls)
+        _classes[id(cls)] = weakref.ref(cls), found
+    return found
+
+
+def _is_users_class(cls: type) -> bool:
     if not cls.__flags__ & _HEAP_TYPE:
         return False
     module = sys.modules.get(cls.__module__)

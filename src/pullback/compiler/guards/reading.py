@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType
 from typing import Any
@@ -50,7 +49,6 @@ def attributes(thing: Any) -> dict[str, Any]:
         return {}
 
 
-@functools.cache
 def _native_base(cls: type) -> Any:
     return next(base for base in cls.__mro__ if not is_users_class(base) and "__getattribute__" in base.__dict__)
 
@@ -91,7 +89,7 @@ def everything(thing: Any) -> dict[str, Any]:
     for base in type(thing).__mro__:
         if "__slots__" in base.__dict__:
             for name, slot in base.__dict__.items():
-                if type(slot) is MemberDescriptorType:
+                if type(slot) is MemberDescriptorType and not name.startswith("__"):
                     found[name] = of_native(slot, thing)
     return found
 

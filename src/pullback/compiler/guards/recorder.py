@@ -24,13 +24,14 @@ from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...random import Generator
 from ...tensor.core import Tensor
+from ..tracing.blind import Blind
 from ..tracing.number import Number
 from ..tracing.symbol import Symbol
 from . import values as guards
 from .code_names import Names, names_of
 from .ownership import is_users_class, is_users_code, is_users_function, is_users_module
 from .places import Attribute, Cell, Computed, Entry, Fixed, OfClass, Place
-from .reading import CHANCE, MISSING, NATIVE, attribute, attributes, contents, everything, lookup, set_state, state_of
+from .reading import CHANCE, MISSING, NATIVE, attribute, attributes, contents, everything, set_state, state_of
 
 PLAIN = frozenset(
     (int, float, complex, bool, str, bytes, type(None), slice, range, type(...), type(NotImplemented), type(MISSING))
@@ -38,12 +39,14 @@ PLAIN = frozenset(
 _LOCKS = type(threading.Lock()), type(threading.RLock())
 _ATOMS = (
     *_LOCKS, types.CodeType, np.ufunc, Generator, *NATIVE, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.CellType, types.TracebackType,
+    types.ClassMethodDescriptorType, type(sys), types.FrameType, types.CellType, types.TracebackType, types.GenericAlias, types.UnionType,
 )  # fmt: skip
 #: Reading one of these reads all attributes of an object.
 _WHOLE = frozenset(("__dict__", "__reduce_ex__", "__reduce__", "__getstate__", "__copy__", "__deepcopy__", "__dir__"))
 _COMPUTED = frozenset(("getattr", "hasattr", "vars", "dir", "setattr", "delattr", "attrgetter"))
 _SEARCHING = _COMPUTED | {"__dict__", "AttributeError", "Exception", "BaseException", "suppress", "copy", "deepcopy"}
+#: Objects from here are known by who they are: they hold caches, and nothing that functions depend on.
+_INNER = ("typing", "pullback.autodiff", "pullback.backends", "pullback.compiler", "pullback.dtypes")
 _CONSUMED = Iterator, io.IOBase, types.CoroutineType
 _REFUSED = ("print", "input", "globals", "open", "breakpoint")
 _MOST = 1000  # values in a container
@@ -105,13 +108,17 @@ class Recorder:
         kind = type(value)
         if kind in PLAIN or issubclass(kind, (np.generic, np.dtype)):
             return guards.Plain(value, name, self.site)
-        if given and (kind is np.ndarray or kind is Tensor and type(value._node) is not Leaf):
+        if given and (kind is np.ndarray or (kind is Tensor and type(value._node) is not Leaf)):
             return guards.Given(value, name, self.site)
         known = self.guards.get(id(value))
         if known is not None:
             return known
         if kind is Number:
-            return guards.Promoted(value._cell[1], name, self.site)
+            return guards.Promoted(value._about[1], name, self.site)
+        if kind is Blind:
+            hidden = guards.Array(value._real, name, self.site)
+            hidden.content, hidden.is_input = None, True
+            return hidden
         if issubclass(kind, Tensor):
             if type(value._data) is Symbol:
                 return guards.Fresh(None, name, self.site)
@@ -135,7 +142,7 @@ class Recorder:
         if issubclass(kind, CHANCE):
             return guards.Stateful(value, name, site, state_of, set_state)
         if hasattr(kind, "_traced_options"):
-            return guards.Stateful(value, name, site, kind._traced_options, kind._restore_options)
+            return guards.Stateful(value, name, site, kind._traced_options, kind._restore_options)  # type: ignore[attr-defined]
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             return guards.Items(value, name, site)
         if is_users_class(kind) and not issubclass(kind, type):
@@ -157,7 +164,7 @@ class Recorder:
         if kind is types.FunctionType:
             users = is_users_function(value.__code__, value.__globals__)
             return (guards.Function if users else guards.Identity)(value, name, site)
-        if issubclass(kind, _ATOMS) or _is_library_function(value):
+        if issubclass(kind, _ATOMS) or kind.__module__.startswith(_INNER) or _is_library_function(value):
             return guards.Identity(value, name, site)
         if hasattr(kind, "_guarded_parts"):
             return guards.Parts(value, name, site, kind._guarded_parts)
@@ -377,8 +384,8 @@ class Recorder:
             return
         if found is MISSING and name in _REFUSED:
             self.refuse(
-                f"calls {name}(), which a program would do once, when it is traced. To see values, return the tensor and "
-                "look at it outside"
+                f"calls {name}(), which a program would do once, when it is traced. To see values, return the tensor "
+                "and look at it outside"
             )
         self._root((id(scope), name), Entry(scope, name), name, is_stored=name in line.stored)
 

@@ -14,13 +14,15 @@ from ..llvm.runtime import object_layout as layout, row_code as code
 from . import values
 from .places import Attribute, Cell, Computed, Entry, Fixed, OfClass, Place
 from .reading import MISSING, NATIVE, attribute, contents, lookup
-from .values import Guard, Look, Unwritten
+from .values import Guard, Look, UnwrittenError
 
 _ALL_BITS = -1
 _LOW_HALF = 0xFFFFFFFF
 _FEW = 8
 _BY_EQUALITY = frozenset((int, str, bytes))
 _SINGLE = frozenset((type(None), bool, type(...), type(NotImplemented)))
+#: Guards that may be in two places without being one thing.
+_ANYWHERE = (values.Plain, values.Promoted, values.Identity, values.Fresh, values.Overwritten, values.Namespace)
 #: Whose parts stay as they are: the thing itself is looked at, and then what is in the parts.
 _SETTLED = (property, staticmethod, classmethod, type(len), type("".__str__))
 
@@ -43,6 +45,24 @@ class Path:
 
     def item(self, key: Any) -> Path:
         return self.then(lambda x: x[key])
+
+    def attribute(self, name: str) -> Path:
+        return self.then(lambda x: attribute(x, name))
+
+    def field(self, name: str) -> Path:
+        """Of a function."""
+        return self.then(lambda x: values.field(x, name))
+
+    def cell(self, number: int) -> Path:
+        """What is in a cell of a function."""
+        return self.then(lambda x: contents(x.__closure__[number]))
+
+    def part(self, split: Callable[[Any], Any], number: int) -> Path:
+        return self.then(lambda x: split(x)[number])
+
+
+def _path_to(thing: Any) -> Path:
+    return Path((lambda _: thing,))
 
 
 class Rows:
@@ -98,7 +118,7 @@ class Rows:
         """The values of a dict that has these keys, in this order."""
         keys = list(keys)
         if not all(type(key) in _BY_EQUALITY for key in keys):
-            raise Unwritten
+            raise UnwrittenError
         self.of_type(register, dict)
         addresses = np.array([id(key) for key in keys] or [0], np.int64)
         self.kept += [keys, addresses]
@@ -158,7 +178,7 @@ class Rows:
             self.of_type(register, kind)
             self.word(register, 16, int(np.array(value, np.float64).view(np.int64)))
         else:
-            raise Unwritten
+            raise UnwrittenError
 
     def absent(self, register: int, key: Any) -> None:
         self._row(code.ABSENT, 0, register, self._kept(key))
@@ -192,7 +212,7 @@ class Rows:
             return
         raw = tensor._data
         if type(raw) is not np.ndarray:
-            raise Unwritten
+            raise UnwrittenError
         self.kept.append(tensor._node)
         self.word(0, layout.slot_address(tensor, "_node"), id(tensor._node))
         lengths = np.array(raw.shape or (0,), np.int64)
@@ -206,7 +226,7 @@ class Rows:
             return
         version = layout.version_of(cls)
         if version is None:
-            raise Unwritten
+            raise UnwrittenError
         self._versions.add(cls)
         self.word(0, self._kept(cls) + layout.VERSION, version, _LOW_HALF)
 
@@ -224,9 +244,7 @@ class Rows:
 
     def emit(self, guard: Guard, register: int, path: Path) -> None:
         """The rows of a guard on what is in a register; what has none is left to `rest`."""
-        if isinstance(
-            guard, (values.Plain, values.Promoted, values.Identity, values.Fresh, values.Overwritten, values.Namespace)
-        ):
+        if isinstance(guard, _ANYWHERE):
             self._try(guard, register, path)
             return
         known = self._known.get(guard)
@@ -241,7 +259,7 @@ class Rows:
         before = len(self.rows), dict(self._known), dict(self._constants), set(self._versions), len(self.rest)
         try:
             guard.emit(self, register, path)
-        except Unwritten:
+        except UnwrittenError:
             count, self._known, self._constants, self._versions, left = before
             del self.rows[count:], self.rest[left:]
             self.by_python(guard, path)
@@ -267,13 +285,13 @@ class Rows:
         elif isinstance(place, Attribute):
             owner = self.constant(place.owner)
             try:
-                self.read(type(place.owner), place.name, guard, owner, Path((lambda _: place.owner,)))
-            except Unwritten:
+                self.read(type(place.owner), place.name, guard, owner, _path_to(place.owner))
+            except UnwrittenError:
                 self.by_python(guard, path)
         elif isinstance(place, OfClass):
             try:
                 self.version(place.cls)
-            except Unwritten:
+            except UnwrittenError:
                 self.by_python(guard, path)
                 return
             if guard.value is not MISSING:
@@ -290,7 +308,7 @@ class Rows:
     def read(self, cls: type, name: str, guard: Guard, register: int, path: Path) -> None:
         """An attribute of an object of this class; the class is known to be as it was."""
         found = lookup(cls, name)
-        path = path.then(lambda x: attribute(x, name))
+        path = path.attribute(name)
         if not _is_generic(cls) or (isinstance(found, NATIVE) and not isinstance(found, MemberDescriptorType)):
             self.by_python(guard, path)
         elif guard.value is MISSING:
@@ -319,36 +337,36 @@ class Rows:
     def whole(self, guard: Any, register: int, path: Path) -> None:
         """All attributes of an object."""
         if not _is_generic(guard.kind):
-            raise Unwritten
+            raise UnwrittenError
         if guard.kind.__dictoffset__ == 0:
             for name, part in guard.reads.items():
                 self.read(guard.kind, name, part, register, path)
             return
         own = guard.names
         if guard.reads.keys() - set(own):
-            raise Unwritten
+            raise UnwrittenError
         found = self._row(code.DICT, self._register(), register)
         for name, at in zip(own, self.entries(found, own)):
             if name in guard.reads:
-                self.emit(guard.reads[name], at, path.then(lambda x, name=name: attribute(x, name)))
+                self.emit(guard.reads[name], at, path.attribute(name))
 
     def function(self, guard: Any, register: int, path: Path) -> None:
         self.of_type(register, FunctionType)
         for name, part in guard.fields.items():
             offset = layout.function_field(name)
             if offset is None:
-                raise Unwritten
+                raise UnwrittenError
             if part.value is None:
                 self._none(register, offset)
             else:
-                self.emit(part, self.slot(register, offset), path.then(lambda f, name=name: values.field(f, name)))
+                self.emit(part, self.slot(register, offset), path.field(name))
         closure, first = layout.function_field("__closure__"), layout.tuple_items()
         if guard.cells and (closure is None or first is None):
-            raise Unwritten
+            raise UnwrittenError
         cells = self.slot(register, closure) if guard.cells else 0  # type: ignore[arg-type]
         for i, part in guard.cells.items():
-            cell = self.slot(cells, first + 8 * i)  # type: ignore[operator]
-            self._cell(cell, part, path.then(lambda f, i=i: contents(f.__closure__[i])))
+            cell = self.slot(cells, first + 8 * i)
+            self._cell(cell, part, path.cell(i))
 
     def _none(self, register: int, offset: int) -> None:
         """Nothing, as C has it: no address."""
@@ -359,13 +377,13 @@ class Rows:
             self.of_type(register, MethodType)
             for i, piece in enumerate(guard.pieces):
                 at = self.slot(register, code.FUNCTION + 8 * i)
-                self.emit(piece, at, path.then(lambda m, i=i: guard.split(m)[i]))
+                self.emit(piece, at, path.part(guard.split, i))
         elif issubclass(guard.kind, _SETTLED):
             self.identical(register, guard.value)
             for piece, part in zip(guard.pieces, guard.split(guard.value)):
-                self.emit(piece, self.constant(part), Path((lambda _, part=part: part,)))
+                self.emit(piece, self.constant(part), _path_to(part))
         else:
-            raise Unwritten
+            raise UnwrittenError
 
     # -- the end ---------------------------------------------------------------------------------------
 

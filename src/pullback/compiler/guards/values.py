@@ -1,7 +1,7 @@
 """Guards of values: what was found at a place, and how to tell whether what is there now means the same.
 
-A guard has two renderings. `changes` explains, in Python: what is different, where, and how to put it back. `emit` writes
-the rows of a native check (see `rows.py`); `Unwritten` is raised by those that have none, and are checked by `changes`.
+A guard has two renderings. `changes` explains, in Python: what is different, where, and how to put it back. `emit`
+writes the rows of a native check (see `rows.py`); those that have none raise `UnwrittenError`, and `changes` checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .places import Place
 from .reading import MISSING, attribute, contents, everything, is_same, is_same_state, namespace
 
 
-class Unwritten(Exception):
+class UnwrittenError(Exception):
     """A guard has no native form."""
 
 
@@ -82,7 +82,7 @@ class Guard:
 
     def emit(self, rows: Any, register: int, path: Any) -> None:
         """Write rows that check the value in `register`, which `path` finds in Python."""
-        raise Unwritten
+        raise UnwrittenError
 
 
 def changes_at(guard: Guard, now: Any, place: Place, look: Look) -> Iterator[Change]:
@@ -302,7 +302,7 @@ class Array(Guard):
             rows.identical(register, self.value)
         if self.content is not None:
             if type(self.value) is not np.ndarray or not self.value.flags.c_contiguous:
-                raise Unwritten
+                raise UnwrittenError
             rows.array(register, self.value.dtype, self.value.shape)
             rows.flags(register, self.value)
             rows.content(register, self.content)
@@ -360,7 +360,7 @@ class Items(Guard):
             registers = rows.items(register, kind, len(self.items))
             getters = range(len(self.items))
         else:
-            raise Unwritten
+            raise UnwrittenError
         for guard, at, key in zip(self.items, registers, getters):
             rows.emit(guard, at, path.item(key))
 

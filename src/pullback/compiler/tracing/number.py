@@ -1,8 +1,8 @@
 """Numbers of Python's that keep changing, as inputs of a program.
 
-While a function is traced, such a number is a tensor without axes that behaves as the number would: it takes the dtype of
-the tensors it meets, and among numbers it stays one. Where a program needs its value (a choice, a range, an index) there
-is none, and the trace fails.
+While a function is traced, such a number is a tensor without axes that behaves as the number would: it takes the dtype
+of the tensors it meets, and among numbers it stays one. Where a program needs its value (a choice, a range, an index)
+there is none, and the trace fails.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ class Number(Tensor):
 
     __slots__ = ()
 
+    @property
+    def _about(self) -> Any:
+        """The thread that traces, the number, and whether it is an integer."""
+        return self._cell
+
     def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:
-        thread, _, _ = self._cell  # type: ignore[misc]
-        if thread != threading.get_ident():
-            plain = tuple([x._cell[1] if type(x) is Number else x for x in inputs])  # type: ignore[index]
+        if self._about[0] != threading.get_ident():
+            plain = tuple([x._about[1] if type(x) is Number else x for x in inputs])
             return apply(operation, plain, static)
         tensors = [x for x in inputs if isinstance(x, Tensor) and type(x) is not Number]
         if not tensors:
@@ -49,15 +53,14 @@ class Number(Tensor):
 
 def _as(x: Any, other: Tensor) -> Tensor:
     """A number as a tensor of the dtype that it takes beside another tensor."""
-    _, _, whole = x._cell
     kind = other.dtype.kind
-    if kind not in ("float", "complex") and not (whole and kind in ("int", "uint")):
+    if kind not in ("float", "complex") and not (x._about[2] and kind in ("int", "uint")):
         raise TraceError(f"{user_site()}: a number that changes meets a tensor of {other.dtype.name} here.")
     return make(x._data, None).astype(other.dtype)
 
 
 def _is_whole(x: Any) -> bool:
-    return x._cell[2] if type(x) is Number else type(x) is int
+    return x._about[2] if type(x) is Number else type(x) is int
 
 
 def number(symbol: Symbol, value: float, whole: bool) -> Number:

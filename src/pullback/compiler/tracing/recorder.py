@@ -12,6 +12,7 @@ from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
 from ...errors import DtypeError, TraceError
 from ..program import Instruction, Value
+from .blind import Blind
 from .shapes import form_of
 from .sites import user_site
 from .symbol import Symbol, kept
@@ -83,7 +84,7 @@ class Recorder:
             return arg
         if kind is tuple or kind is list:
             return tuple([self._argument(part) for part in arg])
-        if kind is np.ndarray:
+        if kind is np.ndarray or kind is Blind:
             return self.lift_array(arg)
         if isinstance(arg, np.generic):
             return self.lift_array(np.asarray(arg))
@@ -91,6 +92,8 @@ class Recorder:
 
     def lift_array(self, array: Any, owner: Any = None) -> Value:
         """The value that stands for a NumPy array from outside, or for what `owner`, a tensor, has for its array."""
+        if type(array) is Blind:
+            array = array._real
         key = id(array if owner is None else owner)
         found = self.arrays.get(key)
         if found is None:

@@ -167,7 +167,9 @@ class Trace:
             if symbol.value in self._constants:
                 return array.copy()
             holder = next((held.tensor for held in self.held.values() if held.value is symbol.value), array)
-        if array is None or array.nbytes > MOST_BYTES_READ or (type(symbol) is Symbol and symbol.value in self.unreadable):
+            if symbol.value in self.unreadable:
+                return None
+        if array is None or array.nbytes > MOST_BYTES_READ:
             return None
         self.values_read.append((holder, array.tobytes()))
         return array.copy()

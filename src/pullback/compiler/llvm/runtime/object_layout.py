@@ -1,21 +1,21 @@
 """Where Python objects keep what native code looks at.
 
 A call of a small program takes a microsecond or two, and asking Python for the shape, dtype and address of each array,
-or whether a global is still what it was, would take longer than that. The layout of NumPy's arrays is part of its binary
-interface; all else is measured here, and where it is not as expected (another Python, a build without the global lock)
-`is_possible` says so.
+or whether a global is still what it was, would take longer than that. The layout of NumPy's arrays is part of its
+binary interface; all else is measured here, and where it is not as expected (another Python, a build without the global
+lock) `is_possible` says so.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import cache
 from types import CellType, MethodType
 from typing import Any
 
 import numpy as np
 
+from ....backends.numpy.ownership import counts_are_exact
 from ....tensor.core import Tensor
 from . import row_code as code
 
@@ -26,9 +26,7 @@ VERSION = 384  # where a type has the number of its version: see `version_of`
 @cache
 def is_possible() -> bool:
     """Whether objects lie in memory as native code expects."""
-    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8 or _slot_offset(Tensor, "_data") is None:
+    if not counts_are_exact() or ctypes.sizeof(ctypes.c_void_p) != 8 or _slot_offset(Tensor, "_data") is None:
         return False
     return _are_arrays_known() and _are_objects_known()
 

@@ -1,9 +1,9 @@
 """Native code that goes through rows: each looks at one Python object, or finds another one from there.
 
 A row has eight words: an operation, the register it fills, the register it looks at, and what the operation needs.
-Registers hold addresses of objects; register 0 holds 0, so that words at fixed addresses can be looked at too. The first
-row that does not find what it wants ends the walk. Python's lock is held, and nobody's code runs but that of `PYTHON`,
-which may run any: so registers of rows before it are not used by rows after it.
+Registers hold addresses of objects; register 0 holds 0, so that words at fixed addresses can be looked at too. The
+first row that does not find what it wants ends the walk. Python's lock is held, and nobody's code runs but that of
+`PYTHON`, which may run any: so registers of rows before it are not used by rows after it.
 """
 
 from __future__ import annotations

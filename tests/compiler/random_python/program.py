@@ -164,7 +164,11 @@ def _write_calls(source: Source, outside: str) -> str:
         elif call == 0:  # there two programs take turns, and a tensor that is replaced too often is refused
             source.write(f"{mix}.detach()")
         source.write("cell.last = None")
+        if call % 2:  # what shares memory with tensors that are written stays as it is
+            source.write('shared = [t.clone() for t in (S, COUNT, STATE["total"], *MEMORY, cell.h, x, W.detach())]')
         source.lines += [f"    {line}" for line in _LOOKS[outside].splitlines()]
+        if call % 2:
+            source.write("yield shared")
         source.write("yield state()")
     calls = "\n".join(lines + source.lines)
     if source.chance(0.2):

@@ -290,7 +290,10 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
 
 def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> None:
     """While a function is traced gradients have no values: have them looked at when its program has run."""
-    if modes.tracing() is not None and guard.is_on(loss._node):
+    trace = modes.tracing()
+    if trace is not None and not trace.arguments.isdisjoint(cotangents):
+        raise GradientError("a walk inside a compiled function goes on to what its arguments were made of.")
+    if trace is not None and guard.is_on(loss._node):
         guard.check_when_run([getattr(resolved(g), "_data", g) for g in cotangents.values()])
 
 

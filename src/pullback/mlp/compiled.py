@@ -153,7 +153,7 @@ class _Program:
         if not self._executable.is_native:
             raise NotImplementedError("a part of the step has no native form")
         arrays = [np.zeros(value.shape, value.dtype) for value in made.program.outputs]
-        self.outputs, self._loss, self._norm = (arrays[leaf] for leaf in made.leaves)
+        self.outputs, self._loss, self._norm = (arrays[leaf.number] for leaf in made.leaves)
         self._is_made = arrays[-1]  # the guard's
         self._kept = arrays
         self._given = {entry.argument: i for i, entry in enumerate(made.inputs) if entry.argument >= 0}

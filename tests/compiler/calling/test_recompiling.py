@@ -99,8 +99,10 @@ def test_an_argument_returned_as_it_is_and_twice() -> None:
     f = pb.compile(lambda x: (x, x, x + 0))
     x = pb.tensor([1.0, 2.0])
     results = f(x)
-    results[0][0] = 9.0
-    assert x.tolist() == [1.0, 2.0] and results[1].tolist() == [1.0, 2.0]
+    results[2][0] = 9.0
+    assert results[0] is results[1] is not x  # one thing, as it is eagerly
+    results[0][0] = 8.0
+    assert x.tolist() == [1.0, 2.0] and results[2].tolist() == [9.0, 2.0]
 
 
 def test_a_compiled_method() -> None:

@@ -36,7 +36,9 @@ def digest(made: Any) -> list[Line]:
     outside = {id(guard.value) for guard in made.guards.reached() if isinstance(guard, Array)}
     for entry in made.inputs:
         numbers[entry.value] = len(numbers)
-        lines.append(Line(_hash(_source(entry, own, outside), entry.value), "input", entry.value.site))
+        lines.append(
+            Line(_hash(_source(entry, own, outside, made.program.constants), entry.value), "input", entry.value.site)
+        )
     program: Program = made.program
     for instruction in program.instructions:
         parts = [_part(arg, numbers) for arg in instruction.args]
@@ -50,7 +52,7 @@ def digest(made: Any) -> list[Line]:
     return lines
 
 
-def _source(entry: Any, own: set[int], outside: set[int]) -> Any:
+def _source(entry: Any, own: set[int], outside: set[int], constants: dict[Value, Any]) -> Any:
     """Where an input comes from; of an array that the function made itself, what is in it."""
     if entry.argument >= 0:
         return "argument", entry.argument
@@ -61,7 +63,9 @@ def _source(entry: Any, own: set[int], outside: set[int]) -> Any:
     if id(entry.array) in own:
         return "own"
     array = entry.array if entry.view is None else entry.view
-    return ("array", id(array)) if id(array) in outside else ("made", array.tobytes())
+    if id(array) in outside:
+        return "array", id(array)
+    return ("made", array.tobytes()) if entry.value in constants else "array"  # else what a graph outside has saved
 
 
 def _part(arg: Any, numbers: dict[Value, int]) -> Any:

@@ -63,7 +63,10 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
     inputs = []
     for entry in entries:
         if entry.argument >= 0 or entry.place is not None:
-            array = arguments.array(entry.argument) if entry.argument >= 0 else entry.place.get()._data
+            if entry.argument >= 0:
+                array = arguments.array(entry.argument)
+            else:
+                array = array_of(entry.place.get(), entry.is_updated)
             is_plain = array.flags.c_contiguous and array.flags.aligned
             inputs.append(array if is_plain else np.array(array, order="C"))
         elif entry.tensor is not None:
@@ -131,6 +134,7 @@ def find_inputs(
             entry.argument = arguments.dynamic[number]
         elif value in found:
             entry.place = found[value]
+            entry.is_updated = value in updated
         elif value in holders:
             entry.tensor = holders[value]
             entry.is_updated = value in updated

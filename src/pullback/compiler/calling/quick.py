@@ -7,7 +7,7 @@ something is not as it was; the long way then finds out what.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..guards.values import Given
 from ..llvm.runtime import object_layout as layout
 from ..llvm.runtime.object_access import Record
 from . import verification
-from .specialization import Fixed, Tracked
+from .specialization import Fixed
 
 _READ = layout.CONTIGUOUS | layout.ALIGNED
 _WRITE = _READ | layout.OWNS_DATA | layout.WRITEABLE
@@ -131,48 +131,83 @@ def _checks(made: Any, with_steps: bool = True) -> Rows:
     return rows
 
 
-def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> list[Tensor] | None:
-    """Rows that find the inputs' memory; the tensors whose arrays are given after the outputs.
+class _Held:
+    """What a run without Python's lock uses, so that it stays: other threads may give a tensor another array meanwhile.
 
-    While a run lets other threads run, these may give a tensor another array: what is used must be held from before
-    it is looked at, and so is given with the call. None if an argument is in a container that native code cannot read.
+    Arrays are taken before they are looked at, and given with the call: those of tensors, and those that are found.
     """
-    held: list[Tensor] = []
+
+    def __init__(self, made: Any) -> None:
+        self.tensors = [entry.tensor for entry in made.inputs if entry.tensor is not None]
+        self.found: list[Callable[[Any], Any]] = []
+        self._first = 2 + len(made.outputs)
+
+    def tensor(self, tensor: Tensor) -> int:
+        """The number of the object that a tensor's array is."""
+        return self._first + next(i for i, other in enumerate(self.tensors) if other is tensor)
+
+    def place(self, find: Callable[[Any], Any]) -> int:
+        """The number of the object that is found, from the arguments, by `find`."""
+        self.found.append(find)
+        return self._first + len(self.tensors) + len(self.found) - 1
+
+
+def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> _Held | None:
+    """Rows that find the inputs' memory; None if an argument is in a container that native code cannot read."""
+    held = _Held(made)
     is_held = not made.built.executable.keeps_lock
-    places = _argument_registers(rows, made, arguments)
+    given = _argument_registers(rows, made, arguments)
     for number, entry in enumerate(made.inputs):
+        form = entry.value.dtype, entry.value.shape
+        flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
         if entry.argument >= 0 and arguments.is_number(entry.argument):
             memory = np.zeros((), np.float64)
             bases[number] = memory.ctypes.data
             rows.number(_number_register(rows, made, arguments, entry.argument), memory)
         elif entry.argument >= 0:
-            register = places.get(entry.argument)
-            if register is None:
+            if entry.argument not in given:
                 return None
-            rows.array(register, entry.value.dtype, entry.value.shape, _READ, 0, number)
+            register, path = given[entry.argument]
+            if is_held:
+                register = rows.given(held.place(_array_finder(path)))
+            rows.array(register, *form, flags, 0, number)
         elif entry.place is not None:
             register = _array_of_tensor(rows, _register_of(rows, entry.place))
-            rows.array(register, entry.value.dtype, entry.value.shape, _READ, 0, number)
+            if is_held:
+                register = rows.given(held.place(_place_finder(entry.place)))
+            rows.array(register, *form, flags, references and (_REFERENCES_GIVEN if is_held else 1), number)
         elif entry.tensor is not None:
-            flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
             rows.kept.append(entry.tensor)
             if is_held:
-                register = rows.given(2 + len(made.outputs) + len(held))
-                held.append(entry.tensor)
-                references = references and _REFERENCES_GIVEN
+                register, references = rows.given(held.tensor(entry.tensor)), references and _REFERENCES_GIVEN
             else:
                 register = rows.at(layout.slot_address(entry.tensor, "_data"))
-            rows.array(register, entry.value.dtype, entry.value.shape, flags, references, number)
+            rows.array(register, *form, flags, references, number)
         else:
-            bases[number] = entry.array.ctypes.data
-            array = entry.array if entry.view is None else entry.view
-            if array.flags.owndata and array.base is None:  # else nobody can give it other memory
-                register = rows.constant(array)
-                flags = _READ if entry.view is None else layout.ALIGNED
-                rows.array(
-                    register, entry.value.dtype, entry.value.shape, flags, 0, -1 if entry.view is not None else number
-                )
+            _rows_of_array(rows, entry, number, bases)
     return held
+
+
+def _rows_of_array(rows: Rows, entry: Any, number: int, bases: Any) -> None:
+    bases[number] = entry.array.ctypes.data
+    array = entry.array if entry.view is None else entry.view
+    if array.flags.owndata and array.base is None:  # else nobody can give it other memory
+        flags, base = (_READ, number) if entry.view is None else (layout.ALIGNED, -1)
+        rows.array(rows.constant(array), entry.value.dtype, entry.value.shape, flags, 0, base)
+
+
+def _array_finder(path: Path) -> Callable[[Any], Any]:
+    """From a call's arguments to the array of one of them."""
+
+    def find(given: Any) -> Any:
+        found = path.find(given)
+        return found._data if type(found) is Tensor else found
+
+    return find
+
+
+def _place_finder(place: Any) -> Callable[[Any], Any]:
+    return lambda given: place.get()._data
 
 
 def _number_register(rows: Rows, made: Any, arguments: Any, leaf: int) -> int:
@@ -206,21 +241,22 @@ def _array_of_tensor(rows: Rows, register: int) -> int:
     return rows.slot(register, layout.offset_of(Tensor, "_data"))
 
 
-def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, int]:
-    """The arrays of dynamic arguments, by their leaf's number, as far as native code can reach them."""
-    found: dict[int, int] = {}
+def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, tuple[int, Path]]:
+    """The arrays of dynamic arguments and how to find these, by their leaf's number, as far as native code can."""
+    found: dict[int, tuple[int, Path]] = {}
     objects: dict[int, int] = {}
     by_path = {path: i for i, path in enumerate(arguments.structure._paths())}
-    waiting = [(part, rows.given(number), f"[{number}]") for number, part in enumerate(made.guards.arguments.items)]
+    parts = enumerate(made.guards.arguments.items)
+    waiting = [(part, rows.given(number), f"[{number}]", Path().item(number)) for number, part in parts]
     while waiting:
-        part, register, path = waiting.pop()
+        part, register, written, path = waiting.pop()
         if isinstance(part, Given):
-            i = by_path.get(path)
+            i = by_path.get(written)
             if i is not None:
                 objects[i] = register
-                found[i] = _array_of_tensor(rows, register) if part.form[0] is Tensor else register
+                found[i] = (_array_of_tensor(rows, register) if part.form[0] is Tensor else register), path
         elif any(isinstance(one, Given) for one in made.guards.reached(part)):
-            waiting += _parts_of_argument(rows, part, register, path)
+            waiting += _parts_of_argument(rows, part, register, written, path)
     rows.different([register for i, register in objects.items() if arguments.first_of(i) == i])
     for i, register in objects.items():
         if arguments.first_of(i) != i:
@@ -228,20 +264,25 @@ def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, int]
     return found
 
 
-def _parts_of_argument(rows: Rows, part: Any, register: int, path: str) -> list[tuple[Any, int, str]]:
-    """What is in a container: guards, registers, and paths as trees have them."""
+def _parts_of_argument(
+    rows: Rows, part: Any, register: int, written: str, path: Path
+) -> list[tuple[Any, int, str, Path]]:
+    """What is in a container: guards, registers, and paths as trees write them and as Python goes along them."""
     kind = getattr(part, "kind", None)
     if kind is dict:
-        registers = rows.entries(register, part.keys)
-        return [(item, at, f"{path}[{key!r}]") for key, item, at in zip(part.keys, part.items, registers)]
+        entries = zip(part.keys, part.items, rows.entries(register, part.keys))
+        return [(item, at, f"{written}[{key!r}]", path.item(key)) for key, item, at in entries]
     if kind is list or kind is tuple:
-        every = enumerate(zip(part.items, rows.items(register, kind, len(part.items))))
-        return [(item, at, f"{path}[{i}]") for i, (item, at) in every]
+        items = enumerate(zip(part.items, rows.items(register, kind, len(part.items))))
+        return [(item, at, f"{written}[{i}]", path.item(i)) for i, (item, at) in items]
     if kind is not None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        fields = zip(kind._fields, part.items, rows.items(register, kind, len(part.items)))
-        return [(item, at, f"{path}.{name}") for name, item, at in fields]
+        fields = enumerate(zip(kind._fields, part.items, rows.items(register, kind, len(part.items))))
+        return [(item, at, f"{written}.{name}", path.item(i)) for i, (name, item, at) in fields]
     if hasattr(kind, "__dataclass_fields__"):
-        return [(item, rows.attribute(register, name), f"{path}.{name}") for name, item in part.reads.items()]
+        return [
+            (item, rows.attribute(register, name), f"{written}.{name}", path.attribute(name))
+            for name, item in part.reads.items()
+        ]
     return []
 
 
@@ -254,15 +295,19 @@ def _returns_plainly(made: Any) -> bool:
 
 
 def _result(made: Any, conclude: list[str], names: dict[str, Any]) -> str:
+    known: dict[int, str] = {}  # what is there twice is one thing
+
     def made_of(leaf: Any, name: str) -> str:
         if type(leaf) is Fixed and leaf.is_made:
             names[f"{name}_made"] = leaf.value
             conclude.append(f"{name} = {name}_made()")
         elif type(leaf) is Fixed:
             names[name] = leaf.thing
-        else:
-            number = leaf.number if type(leaf) is Tracked else leaf  # nobody outside asks for a gradient
-            conclude.append(f"{name} = Tensor(); {name}._data = o{number}; {name}._node = None")
+        elif id(leaf) in known:
+            return known[id(leaf)]
+        else:  # nobody outside asks for a gradient
+            conclude.append(f"{name} = Tensor(); {name}._data = o{leaf.number}; {name}._node = None")
+            known[id(leaf)] = name
         return name
 
     for number, left in enumerate(made.left):
@@ -320,12 +365,17 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
     return counts, prepare, undo, conclude
 
 
-def _with_lock_released(tensors: list[Tensor], executable: Any, record: Any, bases: Any, finite: Any) -> Any:
+def _with_lock_released(held: _Held, executable: Any, record: Any, bases: Any, finite: Any) -> Any:
     """Gather under Python's lock, run without it: other threads may run, so what is used is held meanwhile."""
     check, run, pointer = record.check(), executable.run_native, bases.ctypes.data
+    tensors, found = held.tensors, held.found
 
     def call(*objects: Any) -> bool | None:
-        arrays = [*objects, *[tensor._data for tensor in tensors]]
+        given = objects[:2]
+        try:
+            arrays = [*objects, *[tensor._data for tensor in tensors], *[find(given) for find in found]]
+        except (AttributeError, LookupError, TypeError):
+            return False  # the arguments are in other containers
         if check(*arrays) is not None:
             return False
         if run(pointer):

@@ -33,7 +33,7 @@ class Specialization:
         self.outputs: list[Value] = []  # those of the caller, without repetitions
         self.structure: Any = None  # of the result
         self.container: type | None = None  # of the result, where it is no tensor itself
-        self.leaves: list[Any] = []  # of the result: numbers of outputs, `Tracked` or `Fixed`
+        self.leaves: list[Any] = []  # of the result: `Output` or `Fixed`
         self.returns_arrays = False
         self.pulled: Any = None  # how gradients go back through a call, if a result needs any
         self.written: list[tuple[int, int]] = []  # (leaf of an argument, output): arguments that were written to
@@ -171,16 +171,21 @@ class Specialization:
             separate(tensor)
         tracked = {} if self.pulled is None else self.pulled.tensors(arguments, outputs, residuals)
 
+        known: dict[Output, Any] = {}
+
         def value_of(leaf: Any) -> Any:
             if type(leaf) is Fixed:
                 return leaf.value()
-            number = leaf.number if type(leaf) is Tracked else leaf
-            return tracked[number] if number is not leaf and number in tracked else make(outputs[number], None)
+            if leaf not in known:
+                number = leaf.number
+                is_tracked = leaf.is_tracked and number in tracked
+                known[leaf] = tracked[number] if is_tracked else make(outputs[number], None)
+            return known[leaf]
 
         for left in self.left:
             left.put([value_of(leaf) for leaf in left.leaves])
         if self.returns_arrays:
-            made = [leaf.value() if type(leaf) is Fixed else outputs[leaf] for leaf in self.leaves]
+            made = [leaf.value() if type(leaf) is Fixed else outputs[leaf.number] for leaf in self.leaves]
         else:
             made = [value_of(leaf) for leaf in self.leaves]
         return tree.unflatten(self.structure, made)
@@ -203,13 +208,16 @@ class Fixed:
         return copy.deepcopy(self.thing) if self.is_made else self.thing
 
 
-class Tracked:
-    """A part of a result that needs a gradient: the number of an output. The same output may be there detached too."""
+class Output:
+    """A tensor of a result: the number of an output, and whether it needs a gradient. There is one for each tensor,
+    also where several have the same output.
+    """
 
-    __slots__ = ("number",)
+    __slots__ = ("number", "is_tracked")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, is_tracked: bool) -> None:
         self.number = number
+        self.is_tracked = is_tracked
 
 
 class Left:

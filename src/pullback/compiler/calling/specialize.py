@@ -7,6 +7,7 @@ import random
 import sys
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
@@ -15,7 +16,7 @@ import numpy as np
 from ... import tree
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
-from ...errors import TraceError
+from ...errors import GradientError, TraceError
 from ...tensor.core import Tensor
 from ..guards import Guards, Listener, Recorder, library, listening, values
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
@@ -30,7 +31,7 @@ from .checks import guarded
 from .differentiation import Pulled
 from .inputs import find_inputs
 from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
-from .specialization import SAME, Fixed, Left, RefusedError, Specialization, Tracked
+from .specialization import SAME, Fixed, Left, Output, RefusedError, Specialization
 
 
 class _Process:
@@ -77,6 +78,7 @@ def specialize(
     recorder.roots["function"] = root
     for known_as, thing in {**_OF_LIBRARIES, **(reads or {})}.items():
         recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
+    trace.arguments = {tensor._node for _, tensor in symbols if tensor._node is not None}
     listener = Listener(recorder)
     found = [(place, place.get()) for place in promoted]
     feeds = [Feed(place) for place, value in found if type(value) in (int, float)]
@@ -88,8 +90,10 @@ def specialize(
         try:
             with _standing_in([*feeds, *hidden], trace), listening(listener):
                 result = trace.run(function, given_args, given_kwargs)
-        except BaseException:
+        except BaseException as error:
             Guards(name, recorder, listener, about_arguments).restore(given)
+            if trace.arguments and isinstance(error, GradientError):
+                raise RefusedError from None  # what was made outside is walked or written inside: eagerly, then
             raise
         guards = Guards(name, recorder, listener, about_arguments)
         guards.settle(given)
@@ -99,9 +103,12 @@ def specialize(
         outputs: dict[Value, int] = {}
         tracked: dict[int, Any] = {}
 
+        known: dict[int, Any] = {}  # by identity of what is returned or left: one thing stays one
+        output = partial(_output, trace, outputs=outputs, tracked=tracked, is_made=guards.is_made)
+
         def numbered(whole: Any) -> tuple[list[Any], Any]:
             leaves, structure = tree.flatten(whole, is_leaf=lambda x: isinstance(x, Tensor))
-            return [_output(trace, leaf, outputs, tracked, guards.is_made) for leaf in leaves], structure
+            return [known.setdefault(id(leaf), output(leaf)) for leaf in leaves], structure
 
         numbers, structure = numbered(result)
         for leaf in numbers:
@@ -134,8 +141,8 @@ def specialize(
     made.feeds = feeds
     made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
     made.left, made.pulled, made.container = left, pulled, container
-    known = {*program.inputs, *(value for step in program.instructions for value in step.results)}
-    bounds = [bound for bound in trace.recorder.bounds if bound[0] in known]  # not those of the walk outside
+    there = {*program.inputs, *(value for step in program.instructions for value in step.results)}
+    bounds = [bound for bound in trace.recorder.bounds if bound[0] in there]  # not those of the walk outside
     if trace.checks or bounds:
         made.program = guarded(program, trace.checks, bounds)
         made.is_guarded = True
@@ -293,7 +300,7 @@ def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[in
         raise TraceError("it is returned, or kept outside, as it is")
     if not isinstance(leaf, Tensor):
         if isinstance(leaf, Symbol):
-            return outputs.setdefault(leaf.value, len(outputs))
+            return Output(outputs.setdefault(leaf.value, len(outputs)), False)
         return Fixed(leaf, is_made(leaf))
     if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
         raise RefusedError
@@ -301,5 +308,5 @@ def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[in
     number = outputs.setdefault(leaf._data.value, len(outputs))
     if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
         tracked[number] = leaf._node
-        return Tracked(number)
-    return number
+        return Output(number, True)
+    return Output(number, False)

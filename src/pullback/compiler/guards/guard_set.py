@@ -150,6 +150,11 @@ class Guards:
             self.carried.append(Carried(place, now, guard, is_read))  # type: ignore[arg-type]
             return
         site = guard.site or self.site
+        if is_place and _is_traced(now) and _has_history(now):
+            raise TraceError(
+                f"{site}: {self.name} assigns `{guard.name}`, which it reads, a tensor with its history; that would "
+                "grow from call to call. Write `.detach()`."
+            )
         if isinstance(guard, guards.Stateful) and isinstance(guard.value, CHANCE):
             raise TraceError(
                 f"{site}: {self.name} draws random numbers from `{guard.name}` while it is traced, and would get the "
@@ -224,6 +229,11 @@ def _lasting_roots(recorder: Recorder, fresh: set[int]) -> Iterator[Root]:
             yield root
 
 
+def _has_history(tensor: Tensor) -> bool:
+    """Whether a gradient could still be asked for through a tensor."""
+    return tensor._node is not None and tensor._node.saved is not None
+
+
 def _is_traced(value: Any) -> bool:
     return isinstance(value, Tensor) and type(value._data) is Symbol
 
@@ -238,7 +248,9 @@ def _can_be_left(guard: guards.Guard, now: Any, is_read: bool, is_fresh: bool) -
         return False
     if _is_traced(now):
         before = guard.value
-        return not (is_read and isinstance(before, Tensor)) or (before.shape, before.dtype) == (now.shape, now.dtype)
+        if not (is_read and isinstance(before, Tensor)):
+            return True
+        return (before.shape, before.dtype) == (now.shape, now.dtype) and not _has_history(now)
     if not is_read:
         return not is_fresh or all(_is_traced(leaf) or _is_plain(leaf) for leaf in tree.leaves(now))
     if isinstance(guard, guards.Items) and type(now) is guard.kind and not _is_plain(now):

@@ -351,14 +351,14 @@ class Recorder:
             return
         self.site = f"{os.path.basename(code.co_filename)}:{number}"
         self._refuse_chance(function, code, scope, line)
-        for name in line.globals:
+        for name in sorted(line.globals):
             if (id(scope), name) not in self.roots and name not in self.ignore:
                 self._look_up(scope, name, line)
             elif name not in line.stored:
                 self._read_again((id(scope), name))
         if line.free and function is not None:
             guard: Any = self.note(function, function.__name__)
-            for i in line.free:
+            for i in sorted(line.free):
                 if i not in line.stored:
                     self._read_again((id(function.__closure__[i]), "written"))
                 if code.co_freevars[i] not in self.ignore:

@@ -90,6 +90,7 @@ class Trace:
         self.unreadable: set[Value] = set()  # numbers that are inputs: their memory has no values while tracing
         self.nodes: dict[int, tuple[Tensor, Any]] = {}  # tensors whose need of a gradient was looked at
         self.written: set[int] = set()  # tensors from outside that were given other values, by identity, in the end
+        self.arguments: set[Any] = set()  # variables that stand for arguments which operations outside have made
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
         self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
         self._constants: set[Value] = set()  # arrays that the function made without reading any

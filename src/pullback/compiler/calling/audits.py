@@ -33,6 +33,7 @@ def digest(made: Any) -> list[Line]:
     numbers: dict[Value, int] = {}
     lines = []
     own = {id(state.array) for state in (*made.numbers, *made.draws, *made.feeds)}
+    own |= {id(before) for _, before, after in made.cells if after is None or type(after) is int}  # calls replace it
     outside = {id(guard.value) for guard in made.guards.reached() if isinstance(guard, Array)}
     for entry in made.inputs:
         numbers[entry.value] = len(numbers)
@@ -57,7 +58,7 @@ def _source(entry: Any, own: set[int], outside: set[int], constants: dict[Value,
     if entry.argument >= 0:
         return "argument", entry.argument
     if entry.tensor is not None:
-        return "tensor", id(entry.tensor)
+        return "tensor", id(entry.tensor) if id(entry.tensor) not in own else "a gradient"
     if entry.place is not None:
         return "place", type(entry.place).__name__
     if id(entry.array) in own:

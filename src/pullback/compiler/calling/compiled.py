@@ -7,7 +7,6 @@ import re
 import sys
 import warnings
 from functools import partial, update_wrapper
-from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any, Callable, Iterable
 
@@ -182,12 +181,14 @@ class Compiled:
         mode = modes.current()
         if mode is not None and (mode.tracing is not None or mode.check_every_operation or mode.tapes):
             return self.function(*args, **kwargs)  # inside another trace, or under somebody who wants to see it all
+        self._calls -= self._quick is not None  # the short way has counted this call, and the others count it again
         for made in self._programs[1:_RECENT]:
             if made.quick is not None:
                 result = made.quick(args, kwargs)
                 if result is not NotImplemented:
                     self._use(made)
                     return result
+                self._calls -= 1
         with _lock:
             arguments = Arguments(self._name, args, kwargs, frozenset(self._stability.paths.values()))
             if arguments.carry_tangents:
@@ -363,9 +364,8 @@ def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any
         if made.quick is None:
             made.calls[0] += 1
         return made.run(arguments, inputs)
-    began = perf_counter()
     result = made.run(arguments, inputs)
-    schedule.first(perf_counter() - began)
+    schedule.first(made.run_seconds)
     return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import nullcontext
+from time import perf_counter
 from typing import Any, Callable
 
 import numpy as np
@@ -44,7 +45,7 @@ class Specialization:
         self.slots = trace.slots
         self.feeds: list[Any] = []  # numbers that are inputs
         self.calls = np.array([0, _UNLIMITED], np.int64)  # how many, and at how many the long way is to be gone
-        self.trace_seconds = 0.0
+        self.trace_seconds = self.run_seconds = 0.0
         self.schedule: Any = None  # of audits, if there are any
         self.digest: Any = None  # of the program as it was traced
         self.key: Any = None  # of the arguments and modes it is for
@@ -134,9 +135,11 @@ class Specialization:
             draws.refresh()
         for slot in self.slots:  # before the run: Ctrl-C comes when a native run has ended, and must find both or none
             slot.step += 1
+        began = perf_counter()
         try:
             with np.errstate(all="ignore"):
                 self._execute(inputs, outputs)
+            self.run_seconds = perf_counter() - began
         except BaseException as error:
             if isinstance(error, Exception) or hasattr(error, "changed_nothing"):
                 self._take_back(states)

@@ -97,6 +97,8 @@ def specialize(
             raise
         guards = Guards(name, recorder, listener, about_arguments)
         guards.settle(given)
+        if feeds and recorder.names & {"isinstance", "issubclass", "type"}:
+            raise TraceError("the types of values are looked at")
         refuse_caught(name, trace)
         refuse_changed_arguments(function, name, kept, (given_args, given_kwargs), is_whole)
         container = None if isinstance(result, Tensor) else type(result)

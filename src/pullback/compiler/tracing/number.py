@@ -31,6 +31,9 @@ class Number(Tensor):
         """The thread that traces, the number, and whether it is an integer."""
         return self._cell
 
+    def __hash__(self) -> int:
+        raise self._data.refusal("looking something up by a number")
+
     def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:
         if self._about[0] != threading.get_ident():
             plain = tuple([x._about[1] if type(x) is Number else x for x in inputs])
@@ -49,6 +52,22 @@ class Number(Tensor):
         numbers = [x for x in inputs if x is not None]
         whole = operation.name in _INTEGERS and all(_is_whole(x) for x in numbers)
         return number(result._data, 0.0, whole)
+
+
+def _unless_repeating(name: str) -> Any:
+    """An operator of tensors, but for lists and texts, which a number repeats."""
+    operator = getattr(Tensor, name)
+
+    def method(self: Number, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            raise self._data.refusal("repeating")
+        return operator(self, other)
+
+    return method
+
+
+for _name in ("__mul__", "__rmul__", "__add__", "__radd__"):
+    setattr(Number, _name, _unless_repeating(_name))
 
 
 def _as(x: Any, other: Tensor) -> Tensor:

@@ -1,0 +1,63 @@
+"""Audits: a function is traced again now and then, and must give the program that it gave before."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Iterator
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.calling.audits import NEVER, Schedule
+
+LARGE = pb.tensor(np.ones((300, 300), np.float32))
+
+
+@pytest.fixture
+def limit() -> Iterator[int]:
+    before = sys.getrecursionlimit()
+    yield before
+    sys.setrecursionlimit(before)
+
+
+def test_what_nobody_can_see_is_found(limit: int) -> None:
+    function = pb.compile(lambda x: (x @ x) * float(sys.getrecursionlimit()))
+    function(LARGE), function(LARGE)
+    sys.setrecursionlimit(limit + 7)
+    with pytest.raises(pb.TraceError, match=r"test_audits.py:\d+: .*traced again, does something else.*`multiply`"):
+        for _ in range(20_000):
+            function(LARGE)
+    assert float(function(LARGE)[0, 0]) == 300.0 * (limit + 7)
+
+
+def test_a_long_call_is_audited_at_once() -> None:
+    function = pb.compile(lambda x: x @ x @ x @ x)
+    for _ in range(5):
+        function(LARGE)
+    assert function.audits == 1
+
+
+def test_audits_take_a_hundredth_of_the_time() -> None:
+    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01)
+    schedule.first(run_seconds=2e-6)
+    assert schedule.calls[1] == pytest.approx(500_000, rel=0.01)
+    schedule.calls[0] = 1000
+    schedule.next(run_seconds=1e-3)
+    assert schedule.calls[1] == pytest.approx(501_000, rel=0.01)
+
+
+def test_a_function_that_carries_state_is_not_called_for_nothing() -> None:
+    class Counted:
+        def __init__(self) -> None:
+            self.last: Any = None
+
+        def step(self, x: Any) -> Any:
+            self.last = x @ x
+            return self.last.sum()
+
+    counted = Counted()
+    step = pb.compile(counted.step)
+    for _ in range(4):
+        step(LARGE)
+    assert step.audits == 0 and counted.last.shape == (300, 300)

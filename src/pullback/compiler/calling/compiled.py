@@ -278,10 +278,11 @@ class Compiled:
             self._make_quick(made, arguments)
 
     def _make_quick(self, made: Specialization, arguments: Arguments) -> None:
-        from .quick import quick_call  # needs llvmlite, unlike all else here
+        from .quick import quick_call, quick_check  # needs llvmlite, unlike all else here
 
         with signals_later():
             made.quick = quick_call(made, self.function, arguments)
+            made.holds = quick_check(made) if made.quick is None else None
 
     @collecting_later
     def _new(self, arguments: Arguments, modes_now: Any, changes: list[Any]) -> tuple[Specialization, Arguments]:

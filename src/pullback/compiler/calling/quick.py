@@ -57,7 +57,7 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     finite = np.zeros(1, np.bool_)
     first = len(made.inputs) + folded
     bases = np.zeros(first + len(made.program.outputs), np.int64)
-    rows = _checks(made, with_steps=False)
+    rows = _checks(made, is_call=True)
     for feed in made.feeds:
         if not isinstance(feed.place, OfClass):
             rows.number(_register_of(rows, feed.place), feed.array)
@@ -104,20 +104,21 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
 
 
 def quick_check(made: Any) -> Any:
-    """`check(args, kwargs)`: None if all guards hold, natively; None itself where that is not possible."""
+    """`holds(args, kwargs)`: whether all guards hold, natively; None where that is not possible."""
     if not layout.is_possible():
         return None
-    rows = _checks(made)
+    rows = _checks(made, is_call=False)
     record = Record(rows.rows, rows.registers)
     check, kept = record.check(), (rows.kept, record)
     return lambda args, kwargs, kept=kept: check(args, kwargs) is None
 
 
-def _checks(made: Any, with_steps: bool = True) -> Rows:
-    """Rows for everything that a program depends on, but for the inputs."""
+def _checks(made: Any, is_call: bool) -> Rows:
+    """Rows for everything that a program depends on, but for the inputs. Calls are counted, and look at steps later."""
     rows = Rows()
     rows.inputs = {id(entry.tensor) for entry in made.inputs if entry.tensor is not None}
-    rows.count(made.calls)
+    if is_call:
+        rows.count(made.calls)
     for variable in (modes._mode, guard._guard_mode, verification._verifying):
         rows.context(variable)
     rows.identical(rows.entry(rows.constant(vars(creation)), "_default_dtype"), creation._default_dtype)
@@ -125,7 +126,7 @@ def _checks(made: Any, with_steps: bool = True) -> Rows:
     for number, part in enumerate(whole.items):
         rows.emit(part, rows.given(number), Path().item(number))
     for place, one in made.guards.roots:
-        if with_steps or not isinstance(one, Together):
+        if not (is_call and isinstance(one, Together)):
             rows.root(place, one)
     rows.finish()
     return rows

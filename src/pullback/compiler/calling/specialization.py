@@ -50,6 +50,7 @@ class Specialization:
         self.digest: Any = None  # of the program as it was traced
         self.key: Any = None  # of the arguments and modes it is for
         self.quick: Any = None
+        self.holds: Any = None  # whether all guards do, natively, where there is no short way
         self.renewals = 0
         self.new_inputs: list[str] = []  # names of numbers that have just become inputs
         self.kernels: list[Any] = []
@@ -67,9 +68,10 @@ class Specialization:
     def why_not(self, given: tuple[Any, Any]) -> Any:
         """What has changed since the trace so that the program would be wrong: a `Change`, or None."""
         with self.turn:  # a run of another thread counts its steps one by one
-            change = next(self.guards.changes(given), None)
-            if change is not None:
-                return change
+            if self.holds is None or not self.holds(*given):
+                change = next(self.guards.changes(given), None)
+                if change is not None:
+                    return change
             for entry in self.inputs:
                 change = misfit(entry)
                 if change is not None:

@@ -14,7 +14,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.numpy import ownership
-from pullback.compiler.llvm.runtime import object_access
+from pullback.compiler.llvm.runtime import object_layout
 
 exactly = pytest.mark.skipif(not ownership.counts_are_exact(), reason="counts of references say nothing here")
 is_exclusive = pb.backends.NUMPY.is_exclusive
@@ -244,12 +244,12 @@ def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     monkeypatch.setattr(ownership, "_SOLE", ownership._count_of_sole_holder(Slots(np.zeros(1)), "array"))
     monkeypatch.setattr(ownership, "_SOLE_BASE", ownership._count_of_sole_holder(np.zeros(2)[:1], "base"))
-    monkeypatch.setattr(object_access, "is_possible", object_access.is_possible.__wrapped__)
+    monkeypatch.setattr(object_layout, "is_possible", object_layout.is_possible.__wrapped__)
 
 
 @pytest.mark.usefixtures("uncounted")
 def test_without_the_lock_every_array_is_shared():
-    assert not object_access.is_possible()
+    assert not object_layout.is_possible()
     for holder in (Slots(np.zeros(3)), Slots(np.zeros(6)[1:4])):
         assert from_a_loop(holder, "array") == {False}
 

@@ -144,9 +144,8 @@ class Rows:
         self._row(code.WORD, 0, register, offset, expected, bits)
 
     def identical(self, register: int, thing: Any) -> None:
-        expected = self.constant(thing)
-        if expected != register:
-            self._row(code.SAME, 0, register, expected)
+        if self._constants.get(id(thing)) != register:
+            self._row(code.IS, 0, register, self._kept(thing))
 
     def identical_to(self, register: int, other: int) -> None:
         """That two registers hold one thing."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 ROW_WORDS = 8
 (
     GIVEN, CONSTANT, SLOT, ITEM, WORD, ENTRY, ABSENT, ATTRIBUTE, NO_ATTRIBUTE, METHOD, EQUAL, ENTRIES, CONTENT, ARRAY,
-    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT, NUMBER,
-) = range(21)  # fmt: skip
+    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT, NUMBER, IS,
+) = range(22)  # fmt: skip
 
 #: What is read of an object: its count of references (the lower half of a word) and type; of an array also where its
 #: data is, its number of axes, their lengths, what it is a view of, its dtype and its flags; of a list where its items
@@ -181,6 +181,7 @@ row:
     i64 18, label %op.dict
     i64 19, label %op.different
     i64 20, label %op.number
+    i64 21, label %op.is
   ]
 
 ; a: the number of an object that the call was given
@@ -512,6 +513,11 @@ op.different:
   %unlike = load i64, ptr %unlike.at
   %differs = icmp ne i64 %source, %unlike
   br i1 %differs, label %ok, label %misfit
+
+; a: the address of the very object
+op.is:
+  %is.it = icmp eq i64 %source, %a
+  br i1 %is.it, label %ok, label %misfit
 
 ; a: where the value of a number goes, as a double
 op.number:

@@ -234,15 +234,21 @@ class Compiled:
 
     def _tried(self, made: Specialization, arguments: Arguments) -> Any:
         """The first call of a program in which numbers have become inputs: the function itself runs beside."""
-        names, made.new_inputs = made.new_inputs, []
 
         def tell(error: TraceError) -> None:
-            for name in names:
+            for name in made.new_inputs:
                 self._stability.give_up(name, str(error))
-            self._programs = [other for other in self._programs if other is not made]
-            self._quick = None
+            self._drop(made)
 
-        return verified(self, made, arguments, tell)
+        result = verified(self, made, arguments, tell)
+        made.new_inputs = []
+        self._quick = made.quick if made in self._programs else None
+        return result
+
+    def _drop(self, made: Specialization) -> None:
+        """Forget a program that is not right."""
+        self._programs = [other for other in self._programs if other is not made]
+        self._quick = None
 
     def _use(self, made: Specialization) -> None:
         """Have a program first among those that are tried."""
@@ -250,7 +256,7 @@ class Compiled:
         for other in programs[_MOST_PROGRAMS:]:
             self._calls += int(other.calls[0])
         self._programs = programs[:_MOST_PROGRAMS]
-        self._quick = made.quick
+        self._quick = None if made.new_inputs else made.quick
 
     def _audit(self, made: Specialization, arguments: Arguments) -> None:
         """Trace once more, and see whether the program is the same."""
@@ -261,8 +267,7 @@ class Compiled:
         again = self._specialized(arguments)
         line = difference_of_programs(made.digest, digest(again))
         if line is not None and difference_of_programs(made.digest, digest(self._specialized(arguments))) is not None:
-            self._programs = [other for other in self._programs if other is not made]
-            self._quick = None
+            self._drop(made)
             raise refusal(self._name, line)
         self.audits += 1
         schedule.trace_seconds = again.trace_seconds

@@ -40,11 +40,21 @@ def test_a_long_call_is_audited_at_once() -> None:
 
 def test_audits_take_a_hundredth_of_the_time() -> None:
     schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01)
-    schedule.first(run_seconds=2e-6)
+    schedule.note(run_seconds=2e-6)
     assert schedule.calls[1] == pytest.approx(500_000, rel=0.01)
-    schedule.calls[0] = 1000
-    schedule.next(run_seconds=1e-3)
-    assert schedule.calls[1] == pytest.approx(501_000, rel=0.01)
+    schedule.calls[0] = schedule.calls[1]
+    assert schedule.is_due
+    schedule.note(run_seconds=1e-3)
+    assert schedule.calls[1] == pytest.approx(1_000_000, rel=0.01) and not schedule.is_due
+
+
+def test_a_first_call_that_is_slow_by_chance_is_not_believed_for_ever() -> None:
+    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01)
+    schedule.note(run_seconds=0.05)
+    assert schedule.calls[1] == 1
+    schedule.calls[0] = 1
+    schedule.note(run_seconds=1e-4)
+    assert schedule.calls[1] == pytest.approx(10_000, rel=0.01)
 
 
 def test_a_function_that_carries_state_is_not_called_for_nothing() -> None:

@@ -108,15 +108,14 @@ class Schedule:
     def is_due(self) -> bool:
         return bool(self.calls[0] >= self.calls[1])
 
-    def first(self, run_seconds: float) -> None:
-        """After the first call."""
-        self.run_seconds = run_seconds
-        self.calls[1] = self.calls[0] + 1 if run_seconds > SHARE * self.trace_seconds else self._later()
-
-    def next(self, run_seconds: float) -> None:
-        """After an audit."""
+    def note(self, run_seconds: float) -> None:
+        """After a call that went the long way: the first one, or one that was audited."""
+        is_first = self.run_seconds == float("inf")
         self.run_seconds = min(self.run_seconds, run_seconds)
-        self.calls[1] = self._later()
+        if is_first and run_seconds > SHARE * self.trace_seconds:
+            self.calls[1] = self.calls[0] + 1
+        elif is_first or self.is_due:
+            self.calls[1] = self._later()
 
     def stop(self) -> None:
         self.calls[1] = NEVER

@@ -271,9 +271,7 @@ class Compiled:
             raise refusal(self._name, line)
         self.audits += 1
         schedule.trace_seconds = again.trace_seconds
-        if line is None:
-            schedule.next(schedule.run_seconds)
-        else:
+        if line is not None:
             schedule.stop()  # no two traces are alike: its order depends on addresses, or on chance
 
     def _renew(self, made: Specialization, arguments: Arguments) -> None:
@@ -364,14 +362,12 @@ class Compiled:
 
 
 def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:
-    """Run a program; the first time, see how long it takes, to know when it is to be audited."""
-    schedule = made.schedule
-    if schedule is None or schedule.run_seconds < float("inf"):
+    """Run a program, and see how long it takes, to know when it is to be audited."""
+    result = made.run(arguments, inputs)
+    if made.schedule is not None:
         if made.quick is None:
             made.calls[0] += 1
-        return made.run(arguments, inputs)
-    result = made.run(arguments, inputs)
-    schedule.first(made.run_seconds)
+        made.schedule.note(made.run_seconds)
     return result
 
 

@@ -13,9 +13,9 @@ import sys
 import threading
 import typing
 import uuid
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 from weakref import WeakKeyDictionary
 
 from ...autodiff.graph import is_library
@@ -65,14 +65,45 @@ def listening(listener: Listener) -> Iterator[None]:
         from ..llvm.runtime import trace_function
 
         trace_function.prepare()
+    _clean_up_leftovers()
     outer, _current = _current, listener
     try:
-        with _knowing_young(listener.recorder), _silenced(listener), ExitStack() as stack:
-            stack.callback(listener.finish)
-            stack.enter_context(_lines(listener))
-            yield
+        with (
+            _knowing_young(listener.recorder),
+            _silenced(listener),
+            _cleaned_up(listener, listener.finish),
+            _lines(listener),
+        ):
+            try:
+                yield
+            finally:
+                listener.is_busy = listener.is_done = True  # Ctrl-C may come before all else is taken away
     finally:
         _current = outer
+
+
+#: What is to be taken away again. Where Ctrl-C came in the middle of that, the next trace does it.
+_leftovers: list[tuple[Listener, Callable[[], None]]] = []
+
+
+@contextmanager
+def _cleaned_up(listener: Listener, clean_up: Callable[[], None]) -> Iterator[None]:
+    """Call `clean_up`, which can be called twice, in the end."""
+    entry = listener, clean_up
+    _leftovers.append(entry)
+    try:
+        yield
+    finally:
+        clean_up()
+        _leftovers.remove(entry)
+
+
+def _clean_up_leftovers() -> None:
+    for entry in list(_leftovers):
+        listener, clean_up = entry
+        if listener.is_done:
+            clean_up()
+            _leftovers.remove(entry)
 
 
 @contextmanager
@@ -123,12 +154,15 @@ def _silenced(listener: Listener) -> Iterator[None]:
     if before is None:
         yield
         return
-    sys.stdout = stand_in = Output(before, listener)
-    try:
-        yield
-    finally:
+    stand_in = Output(before, listener)
+
+    def clean_up() -> None:
         if sys.stdout is stand_in:
             sys.stdout = before
+
+    with _cleaned_up(listener, clean_up):
+        sys.stdout = stand_in
+        yield
 
 
 class Listener:
@@ -138,6 +172,7 @@ class Listener:
         self.recorder = recorder
         self.thread = threading.get_ident()
         self.is_busy = False
+        self.is_done = False
         self.fresh: set[int] = set()  # what the function has made, known when it is done
         self._hooked: list[tuple[type, dict[str, Any]]] = []
         self._heard: set[tuple[int, int]] = set()  # lines, by identity of function and number
@@ -327,19 +362,23 @@ def _by_monitoring(listener: Listener) -> Iterator[None]:
             heard.append(code)
         return None
 
-    monitoring.use_tool_id(tool, "pullback")
-    monitoring.register_callback(tool, events.PY_START, on_start)
-    monitoring.register_callback(tool, events.LINE, lambda code, line: listener.on_line(sys._getframe(1), line))
-    monitoring.set_events(tool, events.PY_START)
-    try:
-        yield
-    finally:
+    def clean_up() -> None:
+        if monitoring.get_tool(tool) != name:
+            return
+        monitoring.set_events(tool, 0)
         for code in heard:
             monitoring.set_local_events(tool, code, 0)
-        monitoring.set_events(tool, 0)
         monitoring.register_callback(tool, events.PY_START, None)
         monitoring.register_callback(tool, events.LINE, None)
         monitoring.free_tool_id(tool)
+
+    name = f"pullback {id(listener)}"
+    with _cleaned_up(listener, clean_up):
+        monitoring.use_tool_id(tool, name)
+        monitoring.register_callback(tool, events.PY_START, on_start)
+        monitoring.register_callback(tool, events.LINE, lambda code, line: listener.on_line(sys._getframe(1), line))
+        monitoring.set_events(tool, events.PY_START)
+        yield
 
 
 @functools.cache

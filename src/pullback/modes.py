@@ -73,6 +73,12 @@ def leave(token: Any) -> None:
         _mode.reset(token)
 
 
+def restore(mode: Mode | None) -> None:
+    """Have a mode that was the current one before, whatever has been entered and left since."""
+    if _mode.get() is not mode:
+        _mode.set(mode)
+
+
 @contextmanager
 def changed(**fields: Any) -> Iterator[None]:
     """Run a stretch of code under the current mode with some fields changed."""

@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ... import tree
+from ... import modes, tree
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import GradientError, TraceError
@@ -22,7 +22,7 @@ from ..guards import Guards, Listener, Recorder, library, listening, values
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
 from ..guards.recorder import Root
 from ..program import Value
-from ..tracing.blind import Blindfold
+from ..tracing.blind import Blind, Blindfold
 from ..tracing.number import Feed, Number
 from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
@@ -69,6 +69,7 @@ def specialize(
     that are inputs.
     """
     began = perf_counter()
+    mode = modes.current()
     trace = Trace()
     recorder = Recorder(name, ignore)
     given = arguments.given
@@ -91,6 +92,10 @@ def specialize(
             with _standing_in([*feeds, *hidden], trace), listening(listener):
                 result = trace.run(function, given_args, given_kwargs)
         except BaseException as error:
+            modes.restore(mode)  # Ctrl-C may have come while it was being left
+            for place, value in found:
+                if type(place.get()) in (Number, Blind):
+                    place.put(value)
             Guards(name, recorder, listener, about_arguments).restore(given)
             if trace.arguments and isinstance(error, GradientError):
                 raise RefusedError from None  # what was made outside is walked or written inside: eagerly, then

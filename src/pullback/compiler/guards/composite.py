@@ -108,7 +108,7 @@ class Selected(Guard):
 class Instance(Guard):
     """An object of which single attributes were read, or all of them."""
 
-    __slots__ = ("reads", "is_whole", "written", "contained", "is_fixed", "kind", "names")
+    __slots__ = ("reads", "is_whole", "is_noted", "written", "contained", "is_fixed", "kind", "names")
 
     def __init__(self, value: Any, name: str, site: str) -> None:
         super().__init__(value, name, site)
@@ -117,6 +117,7 @@ class Instance(Guard):
         self.reads: dict[str, Guard] = {}
         self.written: dict[str, Guard] = {}  # attributes that were written before they were read, with what was there
         self.is_whole = False
+        self.is_noted = False  # whether all of it is: a trace may be interrupted in the middle of that
         self.is_fixed = False  # whether calls write to this very object
         self.contained: Guard | None = None  # of an object that is a container too, or a number
 
@@ -133,7 +134,7 @@ class Instance(Guard):
             yield from self.contained.changes(now, place, look)
         for name, guard in list(self.reads.items()):
             yield from changes_at(guard, attribute(now, name), places.Attribute(now, name), look)
-        if self.is_whole:
+        if self.is_whole and self.is_noted:
             for name in everything(now).keys() - self.reads.keys() - self.written.keys():
                 guard = Plain(MISSING, f"{self.name}.{name}", self.site)
                 yield Change(guard, places.Attribute(now, name), attribute(now, name), f"`{guard.name}` is there now")

@@ -202,6 +202,7 @@ class Recorder:
             for key, part in everything(value).items():
                 if key not in made.reads and key not in made.written and key not in self.ignore:
                     made.reads[key] = self.note(part, f"{name}.{key}", given)
+            made.is_noted = True
 
     def _note_cached(self, function: types.FunctionType) -> None:
         """A hit of a cache runs nothing: all that the function could read counts as read."""

@@ -179,6 +179,13 @@ class Compiled:
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mode = modes.current()
+        try:
+            return self._long_way(args, kwargs, mode)
+        except BaseException:
+            modes.restore(mode)  # Ctrl-C may have come while another one was being left
+            raise
+
+    def _long_way(self, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         if mode is not None and (mode.tracing is not None or mode.check_every_operation or mode.tapes):
             return self.function(*args, **kwargs)  # inside another trace, or under somebody who wants to see it all
         self._calls -= self._quick is not None  # the short way has counted this call, and the others count it again
@@ -316,7 +323,7 @@ class Compiled:
                     f"pb.compile: {self._name} has been compiled {self._traces} times, the last time because {reason}. "
                     f"See `{self._name}.recompilations`; `max_traces` makes this an error.",
                     RuntimeWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
         return made, arguments
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from operator import attrgetter
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..errors import GraphConsumedError
 from ..tensor.core import Tensor, make, resolved
 from . import guard
 from .apply import Outputs, new_node, select
-from .graph import Node, saved_values
+from .graph import Node, origin, saved_values
 from .hooks import hooks, hooks_of
 from .operation import Operation, Recipe
 from .tables import TENSORS, tensor_table
@@ -63,13 +64,15 @@ def walk(
     sums: dict[Node, Any] = {}  # cotangents in buffers that this walk made: more is added to them in place
     take, find, find_sum = cotangents.pop, cotangents.get, sums.get
     gradients: Any
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), _at_sites() if create_graph else nullcontext():
         for node in order:
             g = take(node, None)
             if g is None:
                 g = sums.pop(node, None)
                 if g is None:
                     continue
+            if create_graph:
+                origin.site = node.code, node.lasti
             if useful is not None:
                 if node in wrt:  # type: ignore[operator]
                     g = kept[node] = visitor.hooked(node, g)
@@ -148,6 +151,16 @@ def walk(
     return cotangents
 
 
+@contextmanager
+def _at_sites() -> Iterator[None]:
+    """What a rule records comes from where its operation was called: the walk says so, node by node."""
+    before = origin.site
+    try:
+        yield
+    finally:
+        origin.site = before
+
+
 def _in_order(roots: Iterable[Node], all_needed: bool = True) -> list[Node]:
     """The nodes that lead to `roots`, children before parents, without the leaves."""
     stack = [node for node in roots if node.recipe is not None]
@@ -196,7 +209,9 @@ class _Visitor:
         """`g` after the hooks on `node`, which see tensors: gradients as the user knows them, conjugates of `g`."""
         for hook in self.hooks.get(node, ()):
             gradient = _conjugate(g if isinstance(g, Tensor) else make(backends.of(g).from_scalar(g), None))
-            result = hook(gradient)
+            with _at_sites():
+                origin.site = None  # the hook's own lines
+                result = hook(gradient)
             if result is None:
                 continue
             fitting = gradient._fitting_gradient("hook", result)

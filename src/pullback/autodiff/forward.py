@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor, resolved
 from .engine import alias, walk
+from .graph import origin, users_site
 from .operation import Operation
 from .tables import TENSORS, tensor_table
 
@@ -82,6 +83,18 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
             return apply(operation, inputs, static)
     if not modes.is_recording():  # nothing computed under `no_grad` has a derivative, in this mode as in the other
         return run(operation, tuple(x.detach() if isinstance(x, Dual) else x for x in inputs), static)
+    before = origin.site
+    if before is None:
+        origin.site = users_site()  # once for all that is computed here
+    try:
+        return _moved(operation, inputs, static)
+    finally:
+        origin.site = before
+
+
+def _moved(operation: Operation, inputs: Any, static: Any) -> Any:
+    from .apply import apply as run
+
     level = max(x.level for x in inputs if isinstance(x, Dual))
     primals = tuple(primal_at(x, level) for x in inputs)
     tangents = tuple(tangent_at(x, level) for x in inputs)

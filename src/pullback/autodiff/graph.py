@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import threading
 from types import CodeType, FrameType
 from typing import Any
 
@@ -120,13 +121,26 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def record_site(node: Node) -> None:
-    """Note in `node` where the user's code called into Pullback."""
+class _Origin(threading.local):
+    """Where code is at work for the user, if that is known already: (code, instruction)."""
+
+    site: tuple[CodeType | None, int] | None = None
+
+
+origin = _Origin()
+
+
+def users_site() -> tuple[CodeType | None, int]:
+    """Where the user's code called into Pullback, or made what is at work now: (code, instruction)."""
+    if origin.site is not None:
+        return origin.site
     frame = user_frame(sys._getframe(1))
-    if frame is None:
-        node.code, node.lasti = None, -1
-    else:
-        node.code, node.lasti = frame.f_code, frame.f_lasti
+    return (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def record_site(node: Node) -> None:
+    """Note in `node` where it comes from in the user's code."""
+    node.code, node.lasti = users_site()
 
 
 def line_of(code: CodeType, lasti: int) -> int:

@@ -6,15 +6,14 @@ something is not as it was; the long way then finds out what.
 
 from __future__ import annotations
 
-import sys
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
 from ... import modes
 from ...autodiff import guard
 from ...functions import creation
-from ...tensor.core import Tensor, make
+from ...tensor.core import Tensor
 from ..guards.library import Together
 from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows
@@ -23,6 +22,7 @@ from ..llvm.runtime import object_layout as layout
 from ..llvm.runtime.object_access import Record
 from . import verification
 from .specialization import Fixed
+from .unlocked import REFERENCES_GIVEN, Held
 
 _READ = layout.CONTIGUOUS | layout.ALIGNED
 _WRITE = _READ | layout.OWNS_DATA | layout.WRITEABLE
@@ -71,7 +71,7 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
         bases[first + len(made.outputs)] = finite.ctypes.data
     program, run = executable.native_program
     record = Record(
-        rows.rows, rows.registers, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0
+        rows.simplified(), rows.registers, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0
     )
     names: dict[str, Any] = {
         "kept": (rows.kept, bases, finite, record), "empty": np.empty, "Tensor": Tensor, "function": function,
@@ -80,7 +80,7 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     if executable.keeps_lock:
         names["call"] = record.call()
     else:
-        names["call"] = _with_lock_released(held, executable, record, bases, finite if made.is_guarded else None)
+        names["call"] = held.call(executable, record, bases, finite if made.is_guarded else None)
     outputs = []
     for number in range(len(made.outputs)):
         value = made.program.outputs[number]
@@ -108,7 +108,7 @@ def quick_check(made: Any) -> Any:
     if not layout.is_possible():
         return None
     rows = _checks(made, is_call=False)
-    record = Record(rows.rows, rows.registers)
+    record = Record(rows.simplified(), rows.registers)
     check, kept = record.check(), (rows.kept, record)
     return lambda args, kwargs, kept=kept: check(args, kwargs) is None
 
@@ -132,30 +132,9 @@ def _checks(made: Any, is_call: bool) -> Rows:
     return rows
 
 
-class _Held:
-    """What a run without Python's lock uses, so that it stays: other threads may give a tensor another array meanwhile.
-
-    Arrays are taken before they are looked at, and given with the call: those of tensors, and those that are found.
-    """
-
-    def __init__(self, made: Any) -> None:
-        self.tensors = [entry.tensor for entry in made.inputs if entry.tensor is not None]
-        self.found: list[Callable[[Any], Any]] = []
-        self._first = 2 + len(made.outputs)
-
-    def tensor(self, tensor: Tensor) -> int:
-        """The number of the object that a tensor's array is."""
-        return self._first + next(i for i, other in enumerate(self.tensors) if other is tensor)
-
-    def place(self, find: Callable[[Any], Any]) -> int:
-        """The number of the object that is found, from the arguments, by `find`."""
-        self.found.append(find)
-        return self._first + len(self.tensors) + len(self.found) - 1
-
-
-def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> _Held | None:
+def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> Held | None:
     """Rows that find the inputs' memory; None if an argument is in a container that native code cannot read."""
-    held = _Held(made)
+    held = Held(made)
     is_held = not made.built.executable.keeps_lock
     given = _argument_registers(rows, made, arguments)
     for number, entry in enumerate(made.inputs):
@@ -168,19 +147,19 @@ def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> _Held | No
         elif entry.argument >= 0:
             if entry.argument not in given:
                 return None
-            register, path = given[entry.argument]
+            register, path, is_tensor = given[entry.argument]
             if is_held:
-                register = rows.given(held.place(_array_finder(path)))
+                register = rows.given(held.argument(path, is_tensor))
             rows.array(register, *form, flags, 0, number)
         elif entry.place is not None:
             register = _array_of_tensor(rows, _register_of(rows, entry.place))
             if is_held:
-                register = rows.given(held.place(_place_finder(entry.place)))
-            rows.array(register, *form, flags, references and (_REFERENCES_GIVEN if is_held else 1), number)
+                register = rows.given(held.found(entry.place.get))
+            rows.array(register, *form, flags, references and (REFERENCES_GIVEN if is_held else 1), number)
         elif entry.tensor is not None:
             rows.kept.append(entry.tensor)
             if is_held:
-                register, references = rows.given(held.tensor(entry.tensor)), references and _REFERENCES_GIVEN
+                register, references = rows.given(held.tensor(entry.tensor)), references and REFERENCES_GIVEN
             else:
                 register = rows.at(layout.slot_address(entry.tensor, "_data"))
             rows.array(register, *form, flags, references, number)
@@ -195,20 +174,6 @@ def _rows_of_array(rows: Rows, entry: Any, number: int, bases: Any) -> None:
     if array.flags.owndata and array.base is None:  # else nobody can give it other memory
         flags, base = (_READ, number) if entry.view is None else (layout.ALIGNED, -1)
         rows.array(rows.constant(array), entry.value.dtype, entry.value.shape, flags, 0, base)
-
-
-def _array_finder(path: Path) -> Callable[[Any], Any]:
-    """From a call's arguments to the array of one of them."""
-
-    def find(given: Any) -> Any:
-        found = path.find(given)
-        return found._data if type(found) is Tensor else found
-
-    return find
-
-
-def _place_finder(place: Any) -> Callable[[Any], Any]:
-    return lambda given: place.get()._data
 
 
 def _number_register(rows: Rows, made: Any, arguments: Any, leaf: int) -> int:
@@ -242,9 +207,11 @@ def _array_of_tensor(rows: Rows, register: int) -> int:
     return rows.slot(register, layout.offset_of(Tensor, "_data"))
 
 
-def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, tuple[int, Path]]:
-    """The arrays of dynamic arguments and how to find these, by their leaf's number, as far as native code can."""
-    found: dict[int, tuple[int, Path]] = {}
+def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, tuple[int, Path, bool]]:
+    """The arrays of dynamic arguments, how to find these, and whether they are tensors', by their leaf's number, as far
+    as native code can.
+    """
+    found: dict[int, tuple[int, Path, bool]] = {}
     objects: dict[int, int] = {}
     by_path = {path: i for i, path in enumerate(arguments.structure._paths())}
     parts = enumerate(made.guards.arguments.items)
@@ -255,7 +222,8 @@ def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, tupl
             i = by_path.get(written)
             if i is not None:
                 objects[i] = register
-                found[i] = (_array_of_tensor(rows, register) if part.form[0] is Tensor else register), path
+                is_tensor = part.form[0] is Tensor
+                found[i] = (_array_of_tensor(rows, register) if is_tensor else register), path, is_tensor
         elif any(isinstance(one, Given) for one in made.guards.reached(part)):
             waiting += _parts_of_argument(rows, part, register, written, path)
     rows.different([register for i, register in objects.items() if arguments.first_of(i) == i])
@@ -364,33 +332,3 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
             prepare += [f"{step} += 1" for step in steps]
             undo += [f"{step} -= 1" for step in steps]
     return counts, prepare, undo, conclude
-
-
-def _with_lock_released(held: _Held, executable: Any, record: Any, bases: Any, finite: Any) -> Any:
-    """Gather under Python's lock, run without it: other threads may run, so what is used is held meanwhile."""
-    check, run, pointer = record.check(), executable.run_native, bases.ctypes.data
-    tensors, found = held.tensors, held.found
-
-    def call(*objects: Any) -> bool | None:
-        given = objects[:2]
-        try:
-            arrays = [*objects, *[tensor._data for tensor in tensors], *[find(given) for find in found]]
-        except (AttributeError, LookupError, TypeError):
-            return False  # the arguments are in other containers
-        if check(*arrays) is not None:
-            return False
-        if run(pointer):
-            executable.start_threads()
-        return None if finite is None or finite[0] else True
-
-    return call
-
-
-def _references_given() -> int:
-    """How often an array is held that a tensor holds and that is given to a function as in `call` above."""
-    tensor = make(np.empty(1, np.float32), None)
-    arrays = [*(), *[tensor._data for tensor in [tensor]]]
-    return sys.getrefcount(*arrays)
-
-
-_REFERENCES_GIVEN = _references_given()

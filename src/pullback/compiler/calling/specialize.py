@@ -19,8 +19,8 @@ from ...autodiff.graph import GradCell, Leaf
 from ...errors import GradientError, TraceError
 from ...tensor.core import Tensor
 from ..guards import Guards, Listener, Recorder, library, listening, values
+from ..guards.notes import Root
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within
-from ..guards.recorder import Root
 from ..program import Value
 from ..tracing.blind import Blind, Blindfold
 from ..tracing.number import Feed, Number

@@ -16,9 +16,10 @@ from ..tracing.symbol import Symbol
 from . import values as guards
 from .choosing import PLAIN
 from .listening import Listener
+from .notes import Root
 from .places import Attribute, Cell, Entry, Fixed
 from .reading import CHANCE, MISSING, attribute
-from .recorder import Recorder, Root
+from .recorder import Recorder
 
 MOST = 1000  # values that are looked at before each call
 

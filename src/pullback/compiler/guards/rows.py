@@ -14,6 +14,7 @@ from ..llvm.runtime import object_layout as layout, row_code as code
 from . import values
 from .places import Attribute, Cell, Computed, Entry, Fixed, OfClass, Place
 from .reading import MISSING, NATIVE, attribute, contents, lookup
+from .row_passes import simplified
 from .values import Guard, Look, UnwrittenError
 
 _ALL_BITS = -1
@@ -31,10 +32,11 @@ _SETTLED = (property, staticmethod, classmethod, type(len), type("".__str__))
 class Path:
     """How Python finds, from a call's arguments, what a register holds."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("steps", "keys")
 
-    def __init__(self, steps: tuple[Callable[[Any], Any], ...] = ()) -> None:
+    def __init__(self, steps: tuple[Callable[[Any], Any], ...] = (), keys: tuple[Any, ...] | None = None) -> None:
         self.steps = steps
+        self.keys = keys  # if it goes from item to item
 
     def find(self, given: Any) -> Any:
         for step in self.steps:
@@ -45,7 +47,8 @@ class Path:
         return Path((*self.steps, step))
 
     def item(self, key: Any) -> Path:
-        return self.then(lambda x: x[key])
+        is_direct = not self.steps or self.keys is not None
+        return Path((*self.steps, lambda x: x[key]), (*(self.keys or ()), key) if is_direct else None)
 
     def attribute(self, name: str) -> Path:
         return self.then(lambda x: attribute(x, name))
@@ -420,6 +423,10 @@ class Rows:
             self._row(code.PYTHON, 0, 0, self._kept(holds))
             self._constants.clear()
             self._known.clear()
+
+    def simplified(self) -> list[list[int]]:
+        """The rows so far, without those that look for nothing or twice."""
+        return simplified(self.rows, self.kept)
 
 
 def _is_generic(cls: type) -> bool:

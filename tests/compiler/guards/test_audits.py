@@ -39,20 +39,40 @@ def test_a_long_call_is_audited_at_once() -> None:
 
 
 def test_audits_take_a_hundredth_of_the_time() -> None:
-    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01)
+    now = [100.0]
+    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01, clock=lambda: now[0])
     schedule.note(run_seconds=2e-6)
     assert schedule.calls[1] == pytest.approx(500_000, rel=0.01)
     schedule.calls[0] = schedule.calls[1]
-    assert schedule.is_due
+    now[0] += 3.0  # the user did other things in between
+    assert schedule.is_reached and schedule.is_due()
+    schedule.audited(0.02)
     schedule.note(run_seconds=1e-3)
-    assert schedule.calls[1] == pytest.approx(1_000_000, rel=0.01) and not schedule.is_due
+    assert schedule.calls[1] == pytest.approx(1_500_000, rel=0.01) and not schedule.is_reached
+
+
+def test_calls_that_are_faster_than_the_first_one_was_are_audited_less_often() -> None:
+    now = [100.0]
+    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01, clock=lambda: now[0])
+    schedule.note(run_seconds=1e-5)
+    assert schedule.calls[1] == pytest.approx(100_000, rel=0.01)
+    schedule.calls[0] = schedule.calls[1]
+    now[0] += 100_000 * 2e-6
+    assert schedule.is_reached and not schedule.is_due()
+    schedule.note(run_seconds=1e-5)
+    assert schedule.calls[1] == pytest.approx(500_000, rel=0.01)
+    schedule.calls[0] = schedule.calls[1]
+    now[0] += 400_000 * 2e-6
+    assert schedule.is_due()
 
 
 def test_a_first_call_that_is_slow_by_chance_is_not_believed_for_ever() -> None:
-    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01)
+    schedule = Schedule(np.array([0, NEVER]), trace_seconds=0.01, clock=lambda: 100.0)
     schedule.note(run_seconds=0.05)
     assert schedule.calls[1] == 1
     schedule.calls[0] = 1
+    assert schedule.is_due()
+    schedule.audited(0.01)
     schedule.note(run_seconds=1e-4)
     assert schedule.calls[1] == pytest.approx(10_000, rel=0.01)
 

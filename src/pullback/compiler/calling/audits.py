@@ -7,7 +7,8 @@ user's line.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, NamedTuple
+from time import perf_counter
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -95,33 +96,56 @@ def difference(before: list[Line], now: list[Line]) -> Line | None:
 
 
 class Schedule:
-    """When to audit a program: how many calls from now on."""
+    """When to audit a program: at how many calls to see whether enough time has gone by."""
 
-    __slots__ = ("calls", "run_seconds", "trace_seconds")
+    __slots__ = ("calls", "cost", "_run_seconds", "_since", "_calls_then", "_clock")
 
-    def __init__(self, calls: Any, trace_seconds: float) -> None:
+    def __init__(self, calls: Any, trace_seconds: float, clock: Callable[[], float] = perf_counter) -> None:
         self.calls = calls  # how many there were, and at how many the long way is to be gone
-        self.trace_seconds = trace_seconds
-        self.run_seconds = float("inf")
+        self.cost = trace_seconds  # of an audit
+        self._run_seconds = float("inf")  # of a call: not more than that
+        self._since: float | None = None  # when the last audit was; None if one comes at once
+        self._calls_then = 0
+        self._clock = clock
 
     @property
-    def is_due(self) -> bool:
+    def is_reached(self) -> bool:
         return bool(self.calls[0] >= self.calls[1])
 
+    def is_due(self) -> bool:
+        """Whether calls have taken long enough."""
+        return self._since is None or self._spent() * SHARE >= self.cost
+
+    def _spent(self) -> float:
+        """The seconds in calls since the last audit, or more: not more than have gone by."""
+        assert self._since is not None
+        count = int(self.calls[0]) - self._calls_then
+        if count > 0:
+            self._run_seconds = min(self._run_seconds, (self._clock() - self._since) / count)
+        return count * self._run_seconds
+
     def note(self, run_seconds: float) -> None:
-        """After a call that went the long way: the first one, or one that was audited."""
-        is_first = self.run_seconds == float("inf")
-        self.run_seconds = min(self.run_seconds, run_seconds)
-        if is_first and run_seconds > SHARE * self.trace_seconds:
+        """After a call that went the long way."""
+        is_first = self._run_seconds == float("inf")
+        self._run_seconds = min(self._run_seconds, run_seconds)
+        if is_first and run_seconds > SHARE * self.cost:
             self.calls[1] = self.calls[0] + 1
-        elif is_first or self.is_due:
-            self.calls[1] = self._later()
+        elif is_first or self.is_reached:
+            if self._since is None:
+                self._begin()
+            left = (self.cost / SHARE - self._spent()) / max(self._run_seconds, 1e-7)
+            self.calls[1] = self.calls[0] + 1 + max(int(left), 1)
+
+    def audited(self, seconds: float) -> None:
+        """An audit was done, and took so long."""
+        self.cost = seconds
+        self._begin()
+
+    def _begin(self) -> None:
+        self._since, self._calls_then = self._clock(), int(self.calls[0])
 
     def stop(self) -> None:
         self.calls[1] = NEVER
-
-    def _later(self) -> int:
-        return int(self.calls[0] + 1 + self.trace_seconds / SHARE / max(self.run_seconds, 1e-7))
 
 
 def refusal(name: str, line: Line) -> TraceError:

@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from functools import partial, update_wrapper
+from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any, Callable, Iterable
 
@@ -227,10 +228,10 @@ class Compiled:
             if made.key == (arguments.key, modes_now):
                 change = made.why_not(arguments.given)
                 if change is None:
-                    if made.schedule.is_due:
-                        self._audit(made, arguments)
-                    else:
+                    if not made.schedule.is_reached:
                         self._renew(made, arguments)
+                    elif made.schedule.is_due():
+                        self._audit(made, arguments)
                     self._use(made)
                     return made, arguments
                 changes = changes or [change, *made.guards.changes(arguments.given)]
@@ -271,13 +272,14 @@ class Compiled:
         if made.left or made.new_inputs:  # a function with effects is not called for nothing
             schedule.stop()
             return
+        began = perf_counter()
         again = self._specialized(arguments)
         line = difference_of_programs(made.digest, digest(again))
         if line is not None and difference_of_programs(made.digest, digest(self._specialized(arguments))) is not None:
             self._drop(made)
             raise refusal(self._name, line)
         self.audits += 1
-        schedule.trace_seconds = again.trace_seconds
+        schedule.audited(perf_counter() - began)
         if line is not None:
             schedule.stop()  # no two traces are alike: its order depends on addresses, or on chance
 

@@ -155,3 +155,18 @@ def test_under_no_grad_nothing_is_lost_so_values_may_leave():
             export(w)
     fresh = pb.tensor(w, requires_grad=True)
     assert fresh.is_leaf and fresh.requires_grad
+
+
+@pytest.mark.parametrize("take", [lambda t: t.tolist(), lambda t: t.data], ids=["tolist", "data"])
+def test_values_of_a_result_that_needs_a_gradient_are_not_taken_on_the_quiet(take):
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    assert list(take(w)) == [1.0, 2.0]  # a variable's own
+    with pytest.raises(pb.GradientError, match="detach"):
+        take(w * 2)
+    assert list(take((w * 2).detach())) == [2.0, 4.0]
+    with pb.no_grad():
+        assert list(take(w * 2)) == [2.0, 4.0]
+    with pytest.raises(pb.GradientError, match="detach"):
+        pb.grad(lambda x: float(np.sum(take(x))))(np.ones(2))
+    with pytest.raises(pb.GradientError, match="detach"):
+        pb.jvp(lambda x: take(x), (np.ones(2),), (np.ones(2),))

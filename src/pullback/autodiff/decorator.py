@@ -121,7 +121,7 @@ class Autodiff(Backend):
         """
         self._check(tensor)
         if not self._is_nested:
-            return tensor.data
+            return tensor._backend.read_only(tensor._data)
         if not tensor.requires_grad:
             return tensor
         below = alias(tensor)

@@ -176,6 +176,24 @@ def _in_order(roots: Iterable[Node], all_needed: bool = True) -> list[Node]:
     return sorted(seen, key=_by_sequence, reverse=True)
 
 
+def is_consumed(root: Node, sound: set[Node]) -> bool:
+    """Whether something behind `root` was walked already, so that no gradient can be had any more.
+
+    Nodes behind which nothing was are in `sound`, or come into it.
+    """
+    stack, seen = [root], {root}
+    while stack:
+        node = stack.pop()
+        if node.saved is None:
+            return True
+        for parent in node.inputs:
+            if parent not in seen and parent not in sound:
+                seen.add(parent)
+                stack.append(parent)
+    sound |= seen
+    return False
+
+
 def _check_not_consumed(node: Node) -> None:
     if node.saved is None:
         raise GraphConsumedError(

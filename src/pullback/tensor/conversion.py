@@ -28,6 +28,12 @@ def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
         )
 
 
+def refuse_result(tensor: Tensor, what: str) -> None:
+    """The same of what was computed; the values of a variable may be looked at."""
+    if isinstance(tensor, forward.Dual) or not tensor.is_leaf:
+        refuse_tracked(tensor, what)
+
+
 def values_of(tensor: Tensor) -> Any:
     """The values as a NumPy array, which may share memory with the tensor and must not be written.
 
@@ -66,7 +72,11 @@ def item(self: Tensor) -> Any:
 
 
 def tolist(self: Tensor) -> Any:
-    """The values as Python numbers in nested lists; a plain number for a tensor without axes."""
+    """The values as Python numbers in nested lists, also of a variable; a plain number for a tensor without axes.
+
+    Of a result that a gradient flows through they are refused: numbers that are computed with would lose it.
+    """
+    refuse_result(self, "tolist()")
     tensor = resolved(self)
     if not tensor._backend.is_concrete(tensor._data):
         return tensor._data.tolist()
@@ -79,12 +89,15 @@ def _python_values(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 def data(self: Tensor) -> Any:
-    """The backend's own array, read-only where the library has read-only arrays; never copied.
+    """The backend's own array, also of a variable; read-only where the library has read-only arrays; never copied.
+
+    Of a result that a gradient flows through it is refused: code that takes arrays by this name would lose it.
 
     >>> import pullback as pb
     >>> pb.tensor([1.0, 2.0], requires_grad=True).data
     array([1., 2.], dtype=float32)
     """
+    refuse_result(self, "data")
     tensor = resolved(self)
     return tensor._backend.read_only(tensor._data)
 

@@ -1,4 +1,4 @@
-"""Forward mode: Jacobian-vector products, Jacobians by columns, and second derivatives on top of reverse mode."""
+"""Forward mode: Jacobian-vector products, Jacobians by columns; and second derivatives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .lifting import (
     recording,
     separated,
 )
-from .reverse import grad, jacrev
+from .reverse import grad, jacrev, vjp
 
 __all__ = ["hessian", "hvp", "jacfwd", "jvp"]
 
@@ -162,7 +162,7 @@ def _assembled(x: Tensor, column: list[Push], done: Push, k: int) -> Tensor:
 
 
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that gives the second derivatives of `f`: forward mode over reverse mode.
+    """The function that gives the second derivatives of `f`: reverse mode over reverse mode, in which `f` runs once.
 
     An entry has the shape of the output, then twice that of the argument; trees nest in the same way.
 
@@ -171,7 +171,7 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    return jacfwd(jacrev(f, argnums, has_aux), argnums, has_aux)
+    return jacrev(jacrev(f, argnums, has_aux), argnums, has_aux)
 
 
 def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
@@ -184,6 +184,12 @@ def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     >>> pb.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
     (array([ 6., 12.]),)
     """
-    every = tuple(range(len(primals))) if isinstance(primals, (tuple, list)) else 0
-    done = _pushed("hvp", grad(f, every, has_aux), primals, tangents, has_aux)
-    return done[1:] if has_aux else done[1]
+    arguments, _ = _directions("hvp", primals, tangents)
+    gradient = grad(f, arguments.positions, has_aux)
+    if any(x.dtype.kind == "complex" for x in arguments.tensors):
+        done = _pushed("hvp", gradient, primals, tangents, has_aux)
+        return done[1:] if has_aux else done[1]
+    # what is real is symmetric: a pullback of the gradient, which costs half of pushing tangents through it
+    _, pullback, *aux = vjp(gradient, *primals, has_aux=has_aux)
+    product = pullback(tuple(tangents))
+    return (product, *aux) if has_aux else product

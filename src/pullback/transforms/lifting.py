@@ -95,6 +95,8 @@ def _positions(transform: str, count: int, argnums: Iterable[int]) -> tuple[int,
 
 #: The variables of the transforms whose functions are running now.
 _active: ContextVar[frozenset[Node]] = ContextVar("pullback_active_variables", default=frozenset())
+#: How many of them are running inside each other.
+nesting: ContextVar[int] = ContextVar("pullback_nested_transforms", default=0)
 
 
 def recording() -> ContextManager[Any]:
@@ -106,10 +108,12 @@ def recording() -> ContextManager[Any]:
 def running(own: frozenset[Node]) -> Iterator[None]:
     """Run a transform's function: record, and let transforms inside know the variables `own`."""
     token = _active.set(_active.get() | own) if own else None
+    depth = nesting.set(nesting.get() + 1)
     try:
         with recording():
             yield
     finally:
+        nesting.reset(depth)
         if token is not None:
             _active.reset(token)
 

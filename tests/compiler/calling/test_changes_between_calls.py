@@ -435,3 +435,53 @@ def test_an_average_that_counts_its_updates_is_refused() -> None:
     with pytest.raises(pb.TraceError, match="after the compiled step"):
         pb.compile(lambda: average.update())()
     assert average.updates == 0
+
+
+@pytest.mark.parametrize("zeroes", [False, True])
+@pytest.mark.parametrize("steps", [False, True])
+def test_a_gradient_that_each_call_reads_and_replaces(zeroes: bool, steps: bool) -> None:
+    def made(wrap: Any) -> Any:
+        w = pb.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = pb.optim.SGD([w], lr=0.1)
+
+        def function(x: Any) -> Any:
+            (w * x).sum().backward()
+            seen = w.grad * 0.5  # type: ignore[operator]
+            w.grad = None
+            if zeroes:
+                optimizer.zero_grad()
+            (w**3 * x).mean().backward()
+            if steps:
+                optimizer.step()
+            return seen
+
+        return wrap(function), w
+
+    (plain, w), (compiled, v) = made(lambda function: function), made(pb.compile)
+    for i in range(6):
+        x = pb.tensor([1.0 + i, 2.0])
+        if i == 4:
+            w.grad, v.grad = w.grad * 3.0, v.grad * 3.0  # by somebody else
+        assert np.allclose(plain(x).numpy(), compiled(x).numpy())
+        assert np.allclose(w.grad.numpy(), v.grad.numpy()) and np.allclose(w.detach().numpy(), v.detach().numpy())
+    assert compiled.traces == 1
+
+
+def test_a_gradient_that_is_replaced_and_found_elsewhere_too() -> None:
+    def made(wrap: Any) -> Any:
+        w = pb.tensor([1.0, 2.0], requires_grad=True)
+        w.grad = pb.tensor([1.0, 1.0])
+        kept = [w.grad]
+
+        def function(x: Any) -> Any:
+            seen = kept[0] * x + w.grad
+            w.grad = None
+            (w * x).sum().backward()
+            return seen
+
+        return wrap(function)
+
+    plain, compiled = made(lambda function: function), made(pb.compile)
+    for i in range(4):
+        x = pb.tensor([1.0 + i, 2.0])
+        assert np.allclose(plain(x).numpy(), compiled(x).numpy())

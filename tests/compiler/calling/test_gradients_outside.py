@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pullback as pb
@@ -84,3 +85,39 @@ def test_second_derivatives_outside_are_refused() -> None:
     total = pb.compile(lambda: (w**3).sum())
     with pytest.raises(pb.GradientError, match="inside one compiled function"):
         pb.backward(total(), create_graph=True)
+
+
+def test_a_result_with_a_graph_that_leads_to_no_variable_adds_nothing_to_the_program() -> None:
+    held, w = pb.tensor(np.array([0.3, 0.7])), variable(1.0, 2.0)
+
+    def function(y: Any) -> Any:
+        (w * 2.0).sum().backward()  # makes a gradient: the first program is interpreted as it is
+        slope = pb.grad(lambda t: (t * pb.sin(y).sum()).sum() + (t * t).mean())(held)
+        return pb.where(held > 0.5, slope * 1.5, held)
+
+    y = pb.tensor(np.array([0.1, 0.2, 0.4]), requires_grad=True)
+    compiled = pb.compile(function)
+    for _ in range(3):
+        assert np.allclose(compiled(y).detach().numpy(), function(y).detach().numpy())
+
+
+def test_what_is_kept_of_a_graph_that_was_walked_inside() -> None:
+    class Box:
+        last: Any = None
+
+    box = Box()
+
+    def function(y: Any) -> Any:
+        def loss(t: Any) -> Any:
+            inner = pb.exp(t) * 2.0
+            box.last = pb.sin(inner)  # not on the way to the loss, but behind it is what is
+            return (inner * inner).sum()
+
+        return pb.value_and_grad(loss)(y)
+
+    y = pb.tensor(np.array([0.1, 0.2]))
+    compiled = pb.compile(function)
+    for _ in range(3):
+        value, gradient = compiled(y)
+        assert np.allclose(box.last.detach().numpy(), np.sin(2 * np.exp(y.numpy())))
+        assert np.allclose(gradient.numpy(), 8 * np.exp(2 * y.numpy())) and value.item() > 0

@@ -15,6 +15,7 @@ from ... import modes
 from ...autodiff import guard
 from ...errors import TraceError
 from ...functions.creation import default_dtype
+from ...transforms.lifting import nesting
 from ..deferral import signals_later
 from ..locking import lock as _lock
 from .arguments import Arguments, difference
@@ -199,8 +200,8 @@ class Compiled:
                 self._calls -= 1
         with _lock:
             arguments = Arguments(self._name, args, kwargs, frozenset(self._stability.paths.values()))
-            if arguments.carry_tangents:
-                return self.function(*args, **kwargs)  # forward mode: a program has no tangents
+            if arguments.carry_tangents or nesting.get() > 1:
+                return self.function(*args, **kwargs)  # a program has no tangents, and no second derivatives
             self._calls += 1
             try:
                 found, arguments = self._fitting(arguments, _surroundings(mode))

@@ -63,14 +63,14 @@ class Pulled:
             if source is not None:
                 sources.append(source)
                 gradients.append(g.value if type(g) is Symbol else recorder.lift_array(np.asarray(g)))
-        if not sources:
-            return None
         instructions = recorder.instructions[first:]
         del recorder.instructions[first:]
         made = {value for instruction in instructions for value in instruction.results}
         needed = dict.fromkeys(v for instruction in instructions for v in instruction.values() if v not in made)
         needed.update(dict.fromkeys(g for g in gradients if g not in made))
         new = {recorder.arrays[key][0]: recorder.arrays.pop(key)[1] for key in set(recorder.arrays) - known_before}
+        if not sources:
+            return None
         constants = {value: np.array(array) for value, array in new.items() if value in needed}
         residuals = [v for v in needed if v not in constants and v not in cotangents]
         backward = Program(

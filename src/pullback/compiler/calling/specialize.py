@@ -6,6 +6,7 @@ import decimal
 import random
 import sys
 import weakref
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
@@ -14,6 +15,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from ... import modes, tree
+from ...autodiff.engine import is_consumed
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import GradientError, TraceError
@@ -111,7 +113,7 @@ def specialize(
         tracked: dict[int, Any] = {}
 
         known: dict[int, Any] = {}  # by identity of what is returned or left: one thing stays one
-        output = partial(_output, trace, outputs=outputs, tracked=tracked, is_made=guards.is_made)
+        output = partial(_output, trace, outputs=outputs, tracked=tracked, sound=set(), is_made=guards.is_made)
 
         def numbered(whole: Any) -> tuple[list[Any], Any]:
             leaves, structure = tree.flatten(whole, is_leaf=lambda x: isinstance(x, Tensor))
@@ -163,19 +165,23 @@ def specialize(
     trace.cells.clear()
     places = _carried_inputs(name, guards)
     places |= _replaced_inputs(guards, trace, found)
+    replaced = _replaced_gradients(created, guards)
+    places |= {id(before): place for place, before in replaced if before is not None}
     for feed in feeds:
         _bind(guards, feed.place)
     guards.carried.clear()
     guards.keep_apart(given)
     guards.close()
     del recorder, listener, root
+    cells_replaced = {id(place.owner) for place, _ in replaced}
+    replaced.clear()
     del result, symbols, given_args, given_kwargs, kept, cell, before, after, held
     tracked.clear()
     nodes += find_inputs(made, trace, arguments, references, places, guards)
     references.clear()
     made.cells = _without_own_cells(created)
     made.is_steady = not any(before is None and type(after) is int for _, before, after in made.cells)
-    guards.roots += _library_roots(trace, made.cells, nodes)
+    guards.roots += _library_roots(trace, made.cells, nodes, cells_replaced)
     made.trace_seconds = perf_counter() - began
     return made
 
@@ -265,7 +271,20 @@ def _bind(guards: Guards, place: Any) -> None:
                 guard.is_fixed = True
 
 
-def _library_roots(trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[tuple[Tensor, Any]]) -> list[Root]:
+def _replaced_gradients(cells: list[tuple[Any, Any, Any]], guards: Guards) -> list[tuple[Attribute, Any]]:
+    """Where calls find gradients that they replace, and those of now; not such as are found elsewhere too."""
+    held = Counter(id(before) for _, before, _ in cells)
+    held.update(id(guard.value) for guard in guards.reached() if isinstance(guard, values.Captured))
+    return [
+        (Attribute(cell, "_value"), before)
+        for cell, before, after in cells
+        if (after is None or type(after) is int) and (before is None or held[id(before)] == 1)
+    ]
+
+
+def _library_roots(
+    trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[tuple[Tensor, Any]], replaced: set[int]
+) -> list[Root]:
     """Guards of what optimizers, hooks and gradients were like."""
     recorder = Recorder("")
     roots = []
@@ -278,7 +297,7 @@ def _library_roots(trace: Trace, cells: list[tuple[Any, Any, Any]], nodes: list[
         roots.append(Root(Attribute(thing, name), values.Plain(seen, label, "")))
     guards: list[values.Guard] = [library.State(*updated) for updated in trace.optimizers.values()]
     guards += [library.Together(numbers.optimizer, numbers.slots) for numbers in trace.numbers]
-    guards += [library.Gradient(cell, before, after is None or type(after) is int) for cell, before, after in cells]
+    guards += [library.Gradient(cell, before, id(cell) in replaced) for cell, before, _ in cells]
     guards += [library.Variable(tensor, node) for tensor, node in nodes]
     read = {id(thing): (thing, content) for thing, content in trace.values_read}
     guards += [library.Content(thing, content) for thing, content in read.values()]
@@ -302,7 +321,9 @@ def _refuse_written_arrays(name: str, arguments: Arguments, written: list[tuple[
             )
 
 
-def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any], is_made: Any) -> Any:
+def _output(
+    trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[int, Any], sound: set[Any], is_made: Any
+) -> Any:
     if type(leaf) is Number:
         raise TraceError("it is returned, or kept outside, as it is")
     if not isinstance(leaf, Tensor):
@@ -313,7 +334,7 @@ def _output(trace: Trace, leaf: Any, outputs: dict[Value, int], tracked: dict[in
         raise RefusedError
     leaf = trace.resolve(leaf)
     number = outputs.setdefault(leaf._data.value, len(outputs))
-    if leaf._node is not None and leaf._node.saved is not None:  # else it was walked already
+    if leaf._node is not None and not is_consumed(leaf._node, sound):
         tracked[number] = leaf._node
         return Output(number, True)
     return Output(number, False)

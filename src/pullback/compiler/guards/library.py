@@ -10,6 +10,7 @@ import numpy as np
 from ...autodiff.hooks import changes as hook_changes, hooks
 from ...tensor.core import Tensor
 from ..llvm.runtime import object_layout as layout
+from .guard import difference_of_forms, form_of
 from .places import Place
 from .values import Change, Guard, Look, UnwrittenError
 
@@ -66,19 +67,23 @@ class Content(Guard):
 class Gradient(Guard):
     """Whether there is a gradient in a variable's cell; unless calls replace it, which one."""
 
-    __slots__ = ("before", "is_replaced")
+    __slots__ = ("before", "form", "node", "is_replaced")
 
     def __init__(self, cell: Any, before: Any, is_replaced: bool) -> None:
         super().__init__(cell, "a variable's `.grad`", "")
         self.before = before
+        self.form, self.node = (None, None) if before is None else (form_of(before), before._node)
         self.is_replaced = is_replaced
 
     def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
         found = self.value._value
         if (found is None) is not (self.before is None):
             yield Change(self, place, now, f"{self.name} {'is gone' if found is None else 'is there now'}")
-        elif found is not self.before and not self.is_replaced:
-            yield Change(self, place, now, f"{self.name} is another tensor")
+        elif found is not self.before:
+            if not self.is_replaced:
+                yield Change(self, place, now, f"{self.name} is another tensor")
+            elif form_of(found) != self.form or found._node is not self.node:
+                yield Change(self, place, now, f"{self.name} {difference_of_forms(self.form, form_of(found))}")
 
     def emit(self, rows: Any, register: int, path: Any) -> None:
         address = layout.slot_address(self.value, "_value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 
 import numpy as np
@@ -364,3 +365,19 @@ def test_many_outputs_are_walked_in_linear_work(monkeypatch):
     total.sum().backward()
     assert made < 3 * 300
     assert np.allclose(x.grad.numpy()[:, 0], 2 * np.arange(300.0) * 0.5 ** np.arange(299, -1, -1))
+
+
+def test_a_hook_that_refers_to_its_own_tensor_is_collected():
+    class Large:
+        pass
+
+    alive = weakref.WeakSet()
+    for _ in range(20):
+        y = pb.tensor([1.0, 2.0], requires_grad=True) * 2.0
+        load = Large()
+        alive.add(load)
+        y.register_hook(lambda g, y=y, load=load: g * y.detach())
+        y.sum().backward()
+        del y, load
+    gc.collect()
+    assert not alive

@@ -103,3 +103,25 @@ def test_from_dlpack_refuses_what_it_cannot_take():
         pb.from_dlpack([1.0])
     with pytest.raises(pb.DeviceError, match="device type 2"):
         pb.from_dlpack(Foreign(np.ones(1), device=(2, 0)))
+
+
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
+def test_an_export_of_memory_that_a_graph_or_a_clone_needs_is_a_copy(device):
+    torch = pytest.importorskip("torch")
+    w = pb.tensor([1.0, 2.0, 3.0], requires_grad=True, device=device)
+    x = pb.tensor([4.0, 5.0, 6.0], device=device)
+    loss = (w * x).sum()
+    torch.from_dlpack(x)[:] = 100.0
+    torch.from_dlpack(w.detach())[:] = 100.0
+    loss.backward()
+    assert w.grad.tolist() == [4.0, 5.0, 6.0] and w.tolist() == [1.0, 2.0, 3.0]
+    clone, view = x.clone(), x[:2]
+    for exported in (x, clone, view):
+        torch.from_dlpack(exported)[:] = 100.0
+    assert clone.tolist() == x.tolist() == [4.0, 5.0, 6.0] and view.tolist() == [4.0, 5.0]
+
+
+def test_an_export_of_memory_that_nobody_else_needs_is_shared():
+    torch = pytest.importorskip("torch")
+    x = pb.tensor([1.0, 2.0])
+    assert torch.from_dlpack(x).data_ptr() == x._data.ctypes.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tracemalloc
 
 import numpy as np
@@ -326,3 +327,56 @@ def test_dead_clones_are_forgotten():
     with pb.no_grad():
         w += 1
     assert all(clone.tolist() == [1.0, 2.0] for clone in alive)
+
+
+COPIES = {
+    "clone": lambda x: x.clone(),
+    "copy": lambda x: x.copy(),
+    "copy.copy": copy.copy,
+    "asarray": lambda x: pb.asarray(x, copy=True),
+    "astype": lambda x: x.astype(x.dtype),
+    "np.copy": np.copy,
+}
+WRITES_TO_COPIES = {
+    "an element": lambda y, x: y.__setitem__(0, 0.0),
+    "a slice": lambda y, x: y.__setitem__(slice(1, None), x[:2] * 3),
+    "add": lambda y, x: y.__iadd__(1.0),
+    "multiply": lambda y, x: y.__imul__(x),
+    "out": lambda y, x: np.multiply(x, x, out=y),
+    "copyto": lambda y, x: np.copyto(y, x * 3),
+    "sort": lambda y, x: y.sort(descending=True),
+}
+
+
+@pytest.mark.parametrize("write", WRITES_TO_COPIES)
+@pytest.mark.parametrize("made", COPIES)
+@pytest.mark.parametrize("compiles", [False, True])
+def test_a_write_to_a_copy_of_a_variable_is_recorded(made, write, compiles):
+    values, weights = np.array([1.0, 2.0, 3.0]), pb.asarray(np.array([5.0, 7.0, 11.0]))
+    x = pb.tensor(values, requires_grad=True)
+
+    def gradient():
+        y = COPIES[made](x)
+        WRITES_TO_COPIES[write](y, x)
+        return pb.backward((y * y * weights).sum() + (x * weights).sum())[x], y.detach()
+
+    def functional(v):
+        y = COPIES[made](v * 1.0)
+        WRITES_TO_COPIES[write](y, v)
+        return pb.sum(y * y * weights) + pb.sum(v * weights)
+
+    found, y = (pb.compile(gradient) if compiles else gradient)()
+    assert np.allclose(found.numpy(), pb.grad(functional)(values))
+    assert x.tolist() == [1.0, 2.0, 3.0] and x.is_leaf and y.tolist() != [1.0, 2.0, 3.0]
+    with pytest.raises(pb.GradientError, match="clone"):
+        x[0] = 0.0
+
+
+def test_a_failed_write_to_a_copy_of_a_variable_leaves_it_a_clone():
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    y = x.clone()
+    with pytest.raises(pb.ShapeError):
+        y[:] = pb.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(pb.ShapeError):
+        y += pb.tensor([1.0, 2.0, 3.0])
+    assert y.is_leaf and y.grad_cell is x.grad_cell and y.tolist() == [1.0, 2.0]

@@ -116,3 +116,53 @@ def test_jacfwd_runs_the_function_once_per_number_and_jacrev_once():
     calls.clear()
     pb.jacrev(lambda x: calls.append(1) or x)(np.ones(5))
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("transform", ["grad", "value_and_grad", "jacrev", "jacfwd", "hessian", "vjp", "jvp", "hvp"])
+def test_a_tensor_in_the_place_of_a_function_as_in_pytorch(transform):
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    others = {"jvp": ((x,), (x,)), "hvp": ((x,), (x,))}.get(transform, (x,))
+    with pytest.raises(TypeError, match=r"expected a function, got a tensor.*pb\.backward\(loss\)\[x\]"):
+        getattr(pb, transform)((x * x).sum(), *others)
+    with pytest.raises(TypeError, match="expected a function, got NoneType"):
+        getattr(pb, transform)(None, *others)
+
+
+POWERS = {
+    "array": np.array([2.0, 3.0]), "integers": np.array([2, 3]), "float64": np.float64(2.5), "float32": np.float32(2.0),
+    "number": 3.0, "tensor": pb.asarray(np.array([2.0, 3.0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("operation", [pb.pow, np.power, lambda x, y: x**y, pb.hypot, pb.atan2, pb.xlogy, pb.maximum])
+def test_forward_mode_beside_arrays_and_numbers_of_numpy(power, operation):
+    v, t, other = np.array([1.5, 2.5]), np.array([0.3, -0.7]), POWERS[power]
+    for function in (lambda x: operation(x, other), lambda x: operation(other, x)):
+        _, tangent = pb.jvp(function, (v,), (t,))
+        assert np.allclose(tangent, pb.jacrev(function)(v) @ t)
+        total = lambda x, function=function: pb.sum(function(x) * x)
+        assert np.allclose(pb.hessian(total)(v), pb.jacfwd(pb.grad(total))(v))
+
+
+def test_second_derivatives_run_the_function_once():
+    calls = []
+
+    def rosenbrock(x):
+        calls.append(1)
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    x, v = np.linspace(-1.0, 1.0, 7), np.linspace(0.0, 1.0, 7)
+    matrix = pb.hessian(rosenbrock)(x)
+    assert len(calls) == 1
+    assert np.allclose(matrix, pb.jacfwd(pb.grad(rosenbrock))(x)) and np.array_equal(matrix, matrix.T)
+    del calls[:]
+    assert np.allclose(pb.hvp(rosenbrock, (x,), (v,))[0], matrix @ v) and len(calls) == 1
+
+
+def test_hvp_of_a_complex_argument_is_the_derivative_of_the_gradient():
+    z, v = np.array([1.0 + 2.0j, 0.5 - 1.0j]), np.array([0.3 - 0.1j, 1.0 + 0.2j])
+    function = lambda z: pb.sum(pb.abs(z * z) ** 2)
+    (found,) = pb.hvp(function, (z,), (v,))
+    h = 1e-6
+    assert np.allclose(found, (pb.grad(function)(z + h * v) - pb.grad(function)(z - h * v)) / (2 * h), rtol=1e-6)

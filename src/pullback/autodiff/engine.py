@@ -15,7 +15,7 @@ from ..tensor.core import Tensor, make, resolved
 from . import guard
 from .apply import Outputs, new_node, select
 from .graph import Node, origin, saved_values
-from .hooks import hooks, hooks_of
+from .hooks import hooked, hooks_of
 from .operation import Operation, Recipe
 from .tables import TENSORS, tensor_table
 
@@ -217,7 +217,7 @@ class _Visitor:
 
     def __init__(self, order: list[Node], create_graph: bool, hooks_since: int = -1) -> None:
         self.create_graph = create_graph
-        self.hooks = hooks_of(order) if hooks else {}
+        self.hooks = hooks_of(order) if hooked else {}
         if hooks_since >= 0:
             self.hooks = {node: found for node, found in self.hooks.items() if node.recipe or node.seq >= hooks_since}
         self.is_plain = not (create_graph or self.hooks)

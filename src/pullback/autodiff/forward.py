@@ -93,8 +93,9 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
 
 
 def _moved(operation: Operation, inputs: Any, static: Any) -> Any:
-    from .apply import apply as run
+    from .apply import apply as run, as_operand
 
+    inputs = tuple(as_operand(x, operation) for x in inputs)
     level = max(x.level for x in inputs if isinstance(x, Dual))
     primals = tuple(primal_at(x, level) for x in inputs)
     tangents = tuple(tangent_at(x, level) for x in inputs)

@@ -20,7 +20,7 @@ class Node:
     Nodes hold raw arrays, never tensors, so that a graph has no reference cycles.
     """
 
-    __slots__ = ("seq", "recipe", "inputs", "saved", "restore", "code", "lasti", "__weakref__")
+    __slots__ = ("seq", "recipe", "inputs", "saved", "restore", "code", "lasti", "hooks", "__weakref__")
 
     seq: int  # a parent's number is smaller than its child's
     recipe: Any  # autodiff.operation.Recipe; None for a leaf
@@ -29,6 +29,7 @@ class Node:
     restore: tuple[tuple[Any, Any], ...] | None  # (shape, raw dtype) per tracked input where these may differ
     code: CodeType | None  # where the user called the operation
     lasti: int
+    hooks: list[Any]  # only where there are some: the user's functions, which may hold the tensor of this node
 
 
 class GradCell:

@@ -8,13 +8,18 @@ from typing import Any, Callable
 from .graph import Node
 
 changes = [0]  # how often a hook was put somewhere or taken away
-hooks: weakref.WeakKeyDictionary[Node, list[Callable[[Any], Any]]] = weakref.WeakKeyDictionary()
+hooked: weakref.WeakSet[Node] = weakref.WeakSet()  # nodes that have hooks, which they hold themselves
 
 
 def hooks_of(nodes: list[Node]) -> dict[Node, list[Callable[[Any], Any]]]:
     """The hooks on any of `nodes` and their inputs."""
     inputs = (parent for node in nodes for parent in node.inputs)
-    return {node: list(hooks[node]) for node in (*nodes, *inputs) if node in hooks}
+    return {node: list(node.hooks) for node in (*nodes, *inputs) if node in hooked}
+
+
+def hooks_on(node: Node) -> list[Callable[[Any], Any]]:
+    """The hooks on a node, in the order in which they are called."""
+    return list(node.hooks) if node in hooked else []
 
 
 class HookHandle:
@@ -26,14 +31,17 @@ class HookHandle:
 
     def remove(self) -> None:
         node = self._node()
-        if node is not None and self._hook in hooks.get(node, ()):
+        if node is not None and self._hook in hooks_on(node):
             changes[0] += 1
-            hooks[node].remove(self._hook)
-            if not hooks[node]:
-                del hooks[node]
+            node.hooks.remove(self._hook)
+            if not node.hooks:
+                hooked.discard(node)
 
 
 def register(node: Node, hook: Callable[[Any], Any]) -> HookHandle:
     changes[0] += 1
-    hooks.setdefault(node, []).append(hook)
+    if node not in hooked:
+        node.hooks = []
+        hooked.add(node)
+    node.hooks.append(hook)
     return HookHandle(node, hook)

@@ -78,7 +78,7 @@ class Backend:
 
     def scalar_for(self, value: Any, like: Any) -> Any:
         """A Python number as an operand beside the array `like`, whose dtype it must not change."""
-        return value
+        return float(value) if type(value) is bool and self.is_floating(like) else value
 
     def is_concrete(self, raw: Any) -> bool:
         """Whether `raw` has values now; arrays inside a program that is being traced have none."""

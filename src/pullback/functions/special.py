@@ -6,9 +6,11 @@ from operator import index
 from typing import Any
 
 from ..autodiff import fast
+from ..autodiff.apply import PYTHON_SCALARS
 from ..errors import DtypeError
 from ..tensor.core import Tensor
 from .activations import sigmoid
+from .creation import asarray, default_dtype
 from .documented import elementwise
 
 __all__ = [
@@ -123,15 +125,29 @@ i1e = _elementwise(
     -0.012611
     """,
 )
-xlogy = _elementwise(
-    "xlogy",
+_xlogy = fast.function_for("xlogy")
+
+
+def xlogy(x: Any, y: Any) -> Tensor:
     """x log(y), and 0 where x is 0, even if y is 0 too.
 
     >>> import pullback as pb
     >>> pb.xlogy(pb.tensor([0.0, 2.0]), pb.tensor([0.0, 1.0]))
     tensor([0., 0.])
-    """,
-)
+    """
+    if isinstance(y, Tensor) and type(x) in PYTHON_SCALARS:
+        x = _number_beside(x, y)
+    elif isinstance(x, Tensor) and type(y) in PYTHON_SCALARS:
+        y = _number_beside(y, x)
+    return _xlogy(x, y)
+
+
+def _number_beside(number: Any, tensor: Tensor) -> Any:
+    """A number as a tensor that goes with another one, whose dtype it leaves alone."""
+    if type(number) is complex:
+        return number
+    is_inexact = tensor.dtype.kind in ("float", "complex")
+    return asarray(number, dtype=tensor.dtype if is_inexact else default_dtype(), device=tensor.device)
 
 
 def polygamma(n: int, x: Any) -> Tensor:

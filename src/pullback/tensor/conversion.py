@@ -157,9 +157,9 @@ def dlpack(
 ) -> Any:
     """Share the memory with another library, read-only; while it is shared, a write to the tensor copies first.
 
-    Consumers that speak only the first protocol cannot be told that memory is read-only: they get a copy, or with
-    copy=False memory that this tensor has for itself.
-    PyTorch is told, but lets its users write all the same; pass `copy=True` there before writing.
+    Memory that a graph, a clone or a view holds too is copied, unless copy=False: PyTorch is told that it is read-only,
+    but lets its users write all the same. Consumers that speak only the first protocol cannot be told: they get a copy,
+    or with copy=False memory that this tensor has for itself.
     """
     refuse_tracked(self, "DLPack export")
     if modes.tracing() is not None:  # what the other library computes is not seen
@@ -172,10 +172,11 @@ def dlpack(
             self._data = backend.copy(self._data)  # what the consumer writes shows in this tensor, and in no other
         self._origin = None
         return backend.exported(self._data).__dlpack__(stream=stream)
+    is_shared = copy is None and backend.writable and not backend.is_exclusive(self, "_data")
     raw = backend.exported(self._data)
-    if copy:
-        return self._backend.copy(raw).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
-    shared = self._backend.read_only(raw)
+    if copy or is_shared:
+        return backend.copy(raw).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+    shared = backend.read_only(raw)
     return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 

@@ -9,7 +9,7 @@ from ..functions import activations, elementwise, indexing, linear, manipulation
 from ..functions.data_types import astype
 from ..modes import is_recording
 from .core import Tensor
-from .writing import adopt, refuse_write, separate
+from .writing import adopt, as_value, is_copy_of_variable, separate
 
 #: Functions whose first argument is not the tensor a method would be called on.
 _NO_METHODS = {"broadcast_arrays", "broadcast_shapes", "concat", "einsum", "stack", "where"}
@@ -72,7 +72,10 @@ def _sort(self: Tensor, axis: int = -1, *, descending: bool = False, stable: boo
     >>> x
     tensor([1., 2., 3.])
     """
-    refuse_write(self, is_recording())
+    if is_copy_of_variable(self, is_recording()):
+        with as_value(self):
+            _sort(self, axis, descending=descending, stable=stable)
+        return
     adopt(self, sorting.sort(self, axis=axis, descending=descending, stable=stable))
     separate(self)
 

@@ -7,12 +7,14 @@ clones, views, exports and the graph all hold the raw array itself or a view of 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from .. import backends, modes
-from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, list_on_tapes, record, without_list
+from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, list_on_tapes, new_node, record, without_list
+from ..autodiff.engine import IDENTITY
 from ..autodiff.forward import Dual
 from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.operation import OPERATIONS, Operation
@@ -24,13 +26,30 @@ _ndarray = np.ndarray
 _is_exclusive = backends.NUMPY.is_exclusive
 
 
-def refuse_write(tensor: Tensor, recording: bool) -> None:
-    """Refuse to write to a variable while recording."""
-    if recording and isinstance(tensor._node, Leaf):
-        raise GradientError(
-            "writing in place to a variable that requires a gradient. To update it, write inside "
-            "`with pb.no_grad():`; to go on with a changed copy of it, write `w = w + ...`, or write to `u = w[...]`."
-        )
+def is_copy_of_variable(tensor: Tensor, recording: bool) -> bool:
+    """Whether a recorded write is to a clone of a variable. To the variable itself it is refused."""
+    leaf = tensor._node
+    if not recording or not isinstance(leaf, Leaf):
+        return False
+    if any(reference() is tensor for reference in leaf.clones):
+        return True
+    raise GradientError(
+        "writing in place to a variable that requires a gradient. To update it, write inside "
+        "`with pb.no_grad():`; to go on with a changed copy of it, write to `u = w.clone()`."
+    )
+
+
+@contextmanager
+def as_value(tensor: Tensor) -> Iterator[None]:
+    """Have a clone of a variable go on as a value of its own, made from the variable; not if what is inside fails."""
+    leaf: Any = tensor._node
+    tensor._node = new_node(IDENTITY, (leaf,), ())
+    try:
+        yield
+    except BaseException:
+        tensor._node = leaf
+        raise
+    leaf.clones = [reference for reference in leaf.clones if reference() is not tensor]
 
 
 def separate(tensor: Tensor) -> None:
@@ -81,7 +100,9 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
         if mode is not None and mode.tracing is not None and (stand_in := resolved(self)) is not self:
             return self if method(stand_in, other) is stand_in else NotImplemented
         recording = mode is None or mode.recording
-        refuse_write(self, recording)
+        if is_copy_of_variable(self, recording):
+            with as_value(self):
+                return method(self, other)
         if type(other) is not Tensor:
             try:
                 other = as_operand(other, operation)
@@ -193,7 +214,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         setitem(stand_in, index, value)
         return
     recording = mode is None or mode.recording
-    refuse_write(self, recording)
+    if is_copy_of_variable(self, recording):
+        with as_value(self):
+            setitem(self, index, value)
+        return
     operation = OPERATIONS["setitem"]
     index = canonical_index(self, index)
     value = _value_for(self, as_operand(value, operation))

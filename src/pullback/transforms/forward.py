@@ -16,6 +16,7 @@ from .lifting import (
     Argnums,
     Arguments,
     Function,
+    check_function,
     fitting,
     lowered,
     lowered_like,
@@ -75,6 +76,7 @@ def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     >>> pb.jvp(np.sin, (np.array([0.0, np.pi]),), (np.array([1.0, 2.0]),))
     (array([0.0000000e+00, 1.2246468e-16]), array([ 1., -2.]))
     """
+    check_function("jvp", f)
     return _pushed("jvp", f, primals, tangents, has_aux)
 
 
@@ -112,6 +114,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[2., 0.],
            [0., 4.]])
     """
+    check_function("jacfwd", f)
 
     @wraps(f)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -171,6 +174,7 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
+    check_function("hessian", f)
     return jacrev(jacrev(f, argnums, has_aux), argnums, has_aux)
 
 
@@ -184,6 +188,7 @@ def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     >>> pb.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
     (array([ 6., 12.]),)
     """
+    check_function("hvp", f)
     arguments, _ = _directions("hvp", primals, tangents)
     gradient = grad(f, arguments.positions, has_aux)
     if any(x.dtype.kind == "complex" for x in arguments.tensors):

@@ -23,6 +23,18 @@ from ..tensor.core import Tensor, created, make, resolved
 Argnums = int | tuple[int, ...] | list[int]
 
 
+def check_function(transform: str, f: Any) -> None:
+    """Refuse what is no function, such as the tensor that PyTorch's `grad` takes."""
+    if isinstance(f, Tensor):
+        raise DtypeError(
+            f"{transform}: expected a function, got a tensor of shape {f.shape}. Write the computation as a function, "
+            f"`pb.{transform}(loss_of)(x)`, or `pb.backward(loss)[x]` for the gradient of a tensor that was computed "
+            "already."
+        )
+    if not callable(f):
+        raise DtypeError(f"{transform}: expected a function, got {type(f).__name__}: {f!r:.60}.")
+
+
 class Arguments:
     """The arguments to differentiate by, as a flat list of tensors, and the others as they are."""
 

@@ -18,6 +18,7 @@ from .lifting import (
     Argnums,
     Arguments,
     Function,
+    check_function,
     fitting,
     lowered,
     lowered_like,
@@ -100,6 +101,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     >>> pb.grad(pb.grad(lambda x: x**3))(2.0)
     12.0
     """
+    check_function("grad", f)
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -117,6 +119,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     >>> pb.value_and_grad(lambda w: w["a"] * w["b"])({"a": 2.0, "b": 3.0})
     (np.float64(6.0), {'a': 3.0, 'b': 2.0})
     """
+    check_function("value_and_grad", f)
 
     @wraps(f)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -187,6 +190,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(np.array([1.0, 1.0]))
     (array([ 1., -1.]),)
     """
+    check_function("vjp", f)
     arguments = Arguments("vjp", primals, tuple(range(len(primals))))
     done = Pass(f, arguments, {}, has_aux)
 
@@ -214,6 +218,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[2., 0.],
            [0., 4.]])
     """
+    check_function("jacrev", f)
 
     @wraps(f)
     def jacobian(*args: Any, **kwargs: Any) -> Any:

@@ -249,7 +249,8 @@ class Compiled:
                 self._stability.give_up(name, str(error))
             self._drop(made)
 
-        result = verified(self, made, arguments, tell)
+        with signals_later():
+            result = verified(self, made, arguments, tell)
         made.new_inputs = []
         self._quick = made.quick if made in self._programs else None
         return result

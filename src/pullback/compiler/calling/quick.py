@@ -36,7 +36,14 @@ def quick(args, kwargs):
     {turn}:
         {counts}
         {prepare}
-        refused = call({objects})
+        try:
+            refused = call({objects})
+        except BaseException:  # of a signal's handler: a run is whole, or was not begun
+            if {was_run}:
+                {conclude_run}
+            else:
+                {undo_run}
+            raise
         if refused is None:
             {conclude}
         else:
@@ -75,7 +82,7 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
     )
     names: dict[str, Any] = {
         "kept": (rows.kept, bases, finite, record), "empty": np.empty, "Tensor": Tensor, "function": function,
-        "executable": executable,
+        "executable": executable, "ran": record.ran, "finite": finite,
     }  # fmt: skip
     if executable.keeps_lock:
         names["call"] = record.call()
@@ -95,8 +102,11 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
         prepare="\n        ".join(prepare) or "pass",
         outputs="\n        ".join(outputs) or "pass",
         objects=", ".join(["args", "kwargs", *(f"o{number}" for number in range(len(made.outputs)))]),
+        was_run="ran[0]" if executable.keeps_lock or not made.is_guarded else "ran[0] and finite[0]",
         undo="\n            ".join(undo) or "pass",
+        undo_run="\n                ".join(undo) or "pass",
         conclude="\n            ".join(conclude) or "pass",
+        conclude_run="\n                ".join(conclude) or "pass",
         result=result,
     )
     exec(compile(source, "<pullback>", "exec"), names)  # made of numbers alone

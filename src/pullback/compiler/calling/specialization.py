@@ -12,6 +12,7 @@ import numpy as np
 from ... import tree
 from ...tensor.core import make
 from ...tensor.writing import separate
+from ..deferral import signals_later
 from ..guards import Guards
 from ..guards.places import Attribute, Place
 from ..interpreter import run as interpreted
@@ -120,7 +121,8 @@ class Specialization:
 
     def run(self, arguments: Arguments, inputs: list[Any]) -> Any:
         """Call the program on what was gathered: its result, as the function would have returned it."""
-        with self.turn:
+        changes = self.program.updates or self.slots or self.cells or self.left or self.written
+        with self.turn, signals_later() if changes else nullcontext():  # what a handler raises finds a whole step
             return self._run(arguments, inputs)
 
     @property

@@ -12,12 +12,14 @@ from ..guards.rows import Path
 
 _TEMPLATE = """
 def call({objects}):
+    ran[0] = 0
     try:
         arrays = [{objects}{arrays}]
     except (AttributeError, LookupError, TypeError):
         return False  # the arguments are in other containers
     if check(*arrays) is not None:
         return False
+    ran[0] = 1  # nothing comes between this and the run
     if run(pointer):
         start_threads()
     return None if {is_well} else True
@@ -66,7 +68,7 @@ class Held:
         """Gather under Python's lock, run without it: other threads may run, so what is used is held meanwhile."""
         names = {
             **self._names, "check": record.check(), "run": executable.run_native, "pointer": bases.ctypes.data,
-            "start_threads": executable.start_threads, "finite": finite,
+            "start_threads": executable.start_threads, "finite": finite, "ran": record.ran,
         }  # fmt: skip
         arrays = [*(f"t{i}._data" for i in range(len(self.tensors))), *self._found]
         source = _TEMPLATE.format(

@@ -7,7 +7,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from ...autodiff.hooks import changes as hook_changes, hooks
+from ...autodiff.hooks import changes as hook_changes, hooks_on
 from ...tensor.core import Tensor
 from ..llvm.runtime import object_layout as layout
 from .guard import difference_of_forms, form_of
@@ -104,7 +104,7 @@ class Hooks(Guard):
         self.seen = self._hooks()
 
     def _hooks(self) -> list[Any]:
-        return [list(hooks.get(node, ())) for node in self.value]
+        return [hooks_on(node) for node in self.value]
 
     def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
         if self._hooks() != self.seen:

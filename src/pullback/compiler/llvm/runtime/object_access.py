@@ -52,9 +52,10 @@ class Record:
         counted = int(sys.version_info < (3, 12))  # since then None, True and False are not counted any more
         words = [
             self._table.ctypes.data, len(rows), bases, program, run, finite, id(np.ndarray),
-            id(None), id(False), id(True), counted, _pythons_own().ctypes.data, registers,
+            id(None), id(False), id(True), counted, _pythons_own().ctypes.data, registers, 0,
         ]  # fmt: skip
         self._words = np.array(words, np.int64)
+        self.ran = self._words[-1:]  # whether the last call ran, and all went well
         self._address = self._words.ctypes.data.to_bytes(8, sys.byteorder)
 
     def check(self) -> Callable[..., bool | None]:

@@ -43,8 +43,9 @@ def text() -> str:
 
 _TEXT = """
 %Row = type { i64, i64, i64, i64, i64, i64, i64, i64 }
-; rows, their count, bases, program, run, finite, the type of arrays, None, False, True, counted, functions, registers
-%Record = type { ptr, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, ptr, i64, ptr, i64 }
+; rows, their count, bases, program, run, finite, the type of arrays, None, False, True, counted, functions, registers,
+; and whether the last call ran, and all went well
+%Record = type { ptr, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, ptr, i64, ptr, i64, i64 }
 
 ; A new reference to one of the three answers: 7 all is well, 8 a misfit, 9 a check failed.
 define internal ptr @answer(ptr %record, i32 %which) nounwind {
@@ -599,6 +600,8 @@ misfit:
 define ptr @pullback_call(ptr %self, ptr %objects, i64 %count) nounwind {
 entry:
   %record = call ptr @record(ptr %self)
+  %ran.at = getelementptr %Record, ptr %record, i64 0, i32 13
+  store i64 0, ptr %ran.at
   %fits = call i1 @fits(ptr %record, ptr %objects, i64 %count)
   br i1 %fits, label %run, label %misfit
 
@@ -627,6 +630,9 @@ look:
 
 end:
   %which = phi i32 [ 7, %run ], [ %checked, %look ]
+  %well = icmp eq i32 %which, 7
+  %ran = zext i1 %well to i64
+  store i64 %ran, ptr %ran.at
   %result = call ptr @answer(ptr %record, i32 %which)
   ret ptr %result
 }

@@ -6,12 +6,38 @@ import argparse
 import json
 import sys
 
-from . import chain, checkpointing, compiled, deep, eager_mlp, import_time, memory, mlp, optimizers, peers, report
+from . import (
+    audits,
+    chain,
+    checkpointing,
+    compiled,
+    deep,
+    eager_mlp,
+    import_time,
+    memory,
+    mlp,
+    optimizers,
+    peers,
+    report,
+    second_order,
+)
 from .measure import QUICK, THOROUGH
 
 BENCHMARKS = {
     module.NAME: module
-    for module in (chain, eager_mlp, mlp, optimizers, memory, checkpointing, deep, compiled, import_time)
+    for module in (
+        chain,
+        eager_mlp,
+        mlp,
+        optimizers,
+        memory,
+        checkpointing,
+        deep,
+        second_order,
+        compiled,
+        audits,
+        import_time,
+    )
 }
 
 

@@ -33,7 +33,7 @@ def test_json_lines(name):
         assert line["value"] >= 0
     systems = {line["system"] for line in lines}
     assert program.BENCHMARKS[name].SYSTEMS[0] in systems
-    assert len(systems) > 1
+    assert len(systems) > 1 or len(program.BENCHMARKS[name].SYSTEMS) == 1
     keys = [(line["workload"], line["system"], line["metric"]) for line in lines]
     assert len(keys) == len(set(keys))
 

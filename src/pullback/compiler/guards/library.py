@@ -72,7 +72,8 @@ class Gradient(Guard):
     def __init__(self, cell: Any, before: Any, is_replaced: bool) -> None:
         super().__init__(cell, "a variable's `.grad`", "")
         self.before = before
-        self.form, self.node = (None, None) if before is None else (form_of(before), before._node)
+        self.form: tuple[Any, ...] = () if before is None else form_of(before)
+        self.node: Any = None if before is None else before._node
         self.is_replaced = is_replaced
 
     def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:

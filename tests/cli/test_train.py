@@ -314,14 +314,17 @@ def test_data_that_changed_since_the_run_began(pullback, refused, config, tmp_pa
 
 
 def test_folder_that_holds_a_run(refused, finished, config):
-    assert "already holds a run. Pass --resume to go on with it, --overwrite" in refused(config, "--folder", finished)
+    assert "already holds a run, up to step 28. Pass --resume to go on with it, --overwrite" in refused(
+        config, "--folder", finished
+    )
 
 
 def test_folder_with_other_files(refused, config, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.toml").write_text("precious")
     assert "already has files in it" in refused(config, "--folder", "mine")
-    assert "which is not of a run of `pullback train`" in refused(config, "--folder", "mine", "--overwrite")
+    err = refused(config, "--folder", "mine", "--overwrite")
+    assert "already has files in it that are not of a run (config.toml). --overwrite replaces runs alone" in err
 
 
 @pytest.mark.parametrize(

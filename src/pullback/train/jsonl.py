@@ -11,8 +11,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError, FileFormatError
 from .callbacks import Callback, Record
-from .destination import destination
+from .destination import destination, name_in
 from .figures import count
+from .run_folder import LOG
 
 if TYPE_CHECKING:
     from .history import History
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonLines", "read_log"]
 
+_BEGINNING = b'{"kind":'
 _NOT_FINITE = "not_finite"
 _BLOCK = 1 << 16  # read at once when looking for the end of a line
 
@@ -46,9 +48,13 @@ class JsonLines(Callback):
         self._file: IO[bytes] | None = None
         self._offset: int | None = None  # how long the log is; None before anything was written
 
+    def files(self, folder: Path) -> list[str]:
+        name = name_in(folder, self._given, LOG)
+        return [] if name is None else [name]
+
     def on_start(self, trainer: Trainer) -> None:
         self._close()
-        path = destination(trainer, self._given, "log.jsonl", "JsonLines")
+        path = destination(trainer, self._given, LOG, "JsonLines", _BEGINNING)
         begins = trainer.step == 0  # else it goes on: after a checkpoint, or after an earlier call of fit
         self._file, self._offset = _opened(path, 0 if begins else self._offset or 0)
         if begins:

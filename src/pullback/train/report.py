@@ -9,13 +9,14 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable
 
-from ..files.atomic import atomic_write, remove_leftovers
+from ..files.atomic import atomic_write
 from .callbacks import Callback, Record
-from .charts import Line, line_chart, number_text, standalone
+from .charts import STANDALONE_BEGINNING, Line, line_chart, number_text, standalone
 from .curves import Curve
-from .destination import destination
+from .destination import destination, name_in
 from .figures import count, number
-from .page import Table, page
+from .page import BEGINNING, Table, page
+from .run_folder import LOSS_PICTURE, REPORT
 
 if TYPE_CHECKING:
     from .history import History
@@ -68,11 +69,21 @@ class Report(Callback):
         self._seconds = 0.0
         self._epoch = 0
 
+    def files(self, folder: Path) -> list[str]:
+        names = [name_in(folder, given, name) for given, name in self._places()]
+        return [name for name in names if name is not None]
+
+    def _places(self) -> list[tuple[Path | None, str]]:
+        """Where the page and the picture go, and what they are called in a trainer's folder."""
+        if self._given is None:
+            return [(None, REPORT), (None, LOSS_PICTURE)]
+        return [(Path(self._given), REPORT), (Path(self._given).with_name(LOSS_PICTURE), LOSS_PICTURE)]
+
     def on_start(self, trainer: Trainer) -> None:
-        self._path = destination(trainer, self._given, "report.html", "Report")
-        if self._given is None:  # the folder is the trainer's alone
-            for path in (self._path, self._picture):
-                remove_leftovers(path)
+        for (given, name), beginning in zip(self._places(), (BEGINNING, STANDALONE_BEGINNING), strict=True):
+            path = destination(trainer, given, name, "Report", beginning)
+            if name == REPORT:
+                self._path = path
         self._next = 0.0
         if trainer.step == 0:  # else it goes on: after a checkpoint, or after an earlier call of fit
             self._begin()
@@ -181,7 +192,7 @@ class Report(Callback):
     @property
     def _picture(self) -> Path:
         assert self._path is not None
-        return self._path.with_name("loss.svg")
+        return self._path.with_name(LOSS_PICTURE)
 
     def _write_picture(self) -> None:
         with atomic_write(self._picture) as file:

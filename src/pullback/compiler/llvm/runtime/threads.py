@@ -25,10 +25,14 @@ USUAL_LIMIT, LIMIT = 16, 128
 def default_threads() -> int:
     """$PULLBACK_NUM_THREADS, or one thread for each processor whose time this process may use."""
     asked = os.environ.get("PULLBACK_NUM_THREADS")
-    if asked:
-        if not asked.isdecimal() or int(asked) < 1:
-            raise ConfigurationError(f"PULLBACK_NUM_THREADS is {asked!r}; it must be a number of threads, 1 or more.")
-        return min(int(asked), LIMIT)
+    if asked is not None:
+        digits = asked.lstrip("0") if asked.isascii() and asked.isdecimal() else ""
+        if not digits:
+            raise ConfigurationError(
+                f"PULLBACK_NUM_THREADS is {asked!r:.40}; it must be a number of threads, 1 or more. Write "
+                "`PULLBACK_NUM_THREADS=2`, or unset it."
+            )
+        return LIMIT if len(digits) > len(str(LIMIT)) else min(int(digits), LIMIT)
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
     else:

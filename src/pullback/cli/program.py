@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from io import TextIOWrapper
 from typing import Sequence
 
+from ..compiler.thread_count import asked_threads
 from ..errors import ConfigurationError, DeviceError, FileFormatError, NumericalInstabilityError
 
 _OK, _BUG, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
@@ -90,6 +91,7 @@ def _message(error: BaseException) -> str:
 
 
 def _run(options: Namespace) -> int:
+    asked_threads()  # a wrong wish is an error here, before anything is made
     if options.command == "train":
         from . import training
 

@@ -12,7 +12,6 @@ from typing import Any, Callable, Iterator, Mapping
 import numpy as np
 
 from .. import backends, optim, train
-from ..compiler.llvm.runtime.threads import default_threads
 from ..data import Batches
 from ..errors import ConfigurationError
 from ..functions import losses
@@ -27,7 +26,6 @@ def run(options: Namespace) -> int:
     if options.print_config:
         print(_printed(options), end="")
         return 0
-    default_threads()  # a wrong wish for threads is an error here, before anything is made
     if options.resume:
         configuration, folder, is_begun = _resumed(options)
     else:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, Callable, Iterable, Sequence
 
 from .. import random
+from ..compiler.thread_count import asked_threads
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..files.tensors import save
 from ..optim.averaging import ExponentialMovingAverage
@@ -155,6 +156,7 @@ class Trainer:
         for name, limit in (("epochs", epochs), ("steps", steps)):
             if limit is not None:
                 check_count("fit", name, limit)
+        asked_threads()  # a wrong wish is an error here, not a reason to train without compiling
         check_batches("fit", data)
         check_batches("fit: validation", validation)
         if validate_every is not None:

@@ -15,24 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import ConfigurationError
+from ...thread_count import LIMIT, asked_threads
 from . import dispatch as runtime
 
-#: The most threads that one program is given unless the user asks for more, and the most that can be asked for.
-USUAL_LIMIT, LIMIT = 16, 128
+__all__ = ["LIMIT", "USUAL_LIMIT"]
+
+#: The most threads that one program is given unless the user asks for more.
+USUAL_LIMIT = 16
 
 
 def default_threads() -> int:
     """$PULLBACK_NUM_THREADS, or one thread for each processor whose time this process may use."""
-    asked = os.environ.get("PULLBACK_NUM_THREADS")
+    asked = asked_threads()
     if asked is not None:
-        digits = asked.lstrip("0") if asked.isascii() and asked.isdecimal() else ""
-        if not digits:
-            raise ConfigurationError(
-                f"PULLBACK_NUM_THREADS is {asked!r:.40}; it must be a number of threads, 1 or more. Write "
-                "`PULLBACK_NUM_THREADS=2`, or unset it."
-            )
-        return LIMIT if len(digits) > len(str(LIMIT)) else min(int(digits), LIMIT)
+        return asked
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
     else:

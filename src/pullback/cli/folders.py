@@ -1,4 +1,4 @@
-"""The folders of `pullback train`: choosing a free one, finding one to go on with, and what the program writes there."""
+"""The folders of `pullback train`: choosing a free one, finding one to go on with, what the program writes there."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ def interruptible(request_stop: Callable[[int], None]) -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         restore()
         request_stop(number)
-        again = "Press Ctrl-C again" if number == signal.SIGINT else "Send the signal again"
-        say(
-            f"{'Interrupted' if number == signal.SIGINT else 'Terminated'}: ending after this step. {again} to end at once."
-        )
+        if number == signal.SIGINT:
+            say("Interrupted: ending after this step. Press Ctrl-C again to end at once.")
+        else:
+            say("Terminated: ending after this step. Send the signal again to end at once.")
 
     try:
         for number in previous:

@@ -127,7 +127,7 @@ class RunFolder:
                 raise self._foreign(entry, "is no plain file")
 
     def place(self, name: str, marker: Marker | None) -> Path:
-        """The path of `name` in this folder; refused if what is there is not the run's, or is or goes through a link."""
+        """The path of `name` in this folder; refused if what is there is not the run's, or a link leads there."""
         path = self.path
         parts = name.split("/")
         for number, part in enumerate(parts, 1):

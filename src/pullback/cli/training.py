@@ -26,18 +26,19 @@ def run(options: Namespace) -> int:
     if options.print_config:
         print(_printed(options), end="")
         return 0
+    folder: Path | None
     if options.resume:
         configuration, folder, is_begun = _resumed(options)
     else:
-        configuration, chosen = _new(options)
+        configuration, folder = _new(options)
         is_begun = False
     data = datasets.load(configuration["data"], configuration["seed"])
-    if is_begun:
-        folders.check_data(folder, data.fingerprint())
-    if options.resume or chosen is not None:
-        return _train(options, configuration, folder if options.resume else chosen, data, is_begun)
-    with folders.next_free(configuration["name"], Path()) as folder:
+    if folder is not None:
+        if is_begun:
+            folders.check_data(folder, data.fingerprint())
         return _train(options, configuration, folder, data, is_begun)
+    with folders.next_free(configuration["name"], Path()) as chosen:
+        return _train(options, configuration, chosen, data, is_begun)
 
 
 def _train(options: Namespace, configuration: Configuration, folder: Path, data: Any, is_begun: bool) -> int:

@@ -190,6 +190,13 @@ def test_resume_finds_the_latest_run_of_the_configuration(pullback, config, tmp_
     assert first == second
 
 
+def test_resume_passes_over_a_folder_that_was_made_and_never_used(pullback, config, tmp_path):
+    pullback("train", config, "--quiet")
+    (tmp_path / "runs" / "small-2").mkdir()
+    assert pullback("train", config, "--quiet", "--resume").code == 0
+    assert list((tmp_path / "runs" / "small-2").iterdir()) == []
+
+
 def test_a_finished_run_shows_its_results_again(pullback, config):
     first = pullback("train", config, "--quiet", "--folder", "a")
     again = pullback("train", "--resume", "--folder", "a", "--quiet")

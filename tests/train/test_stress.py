@@ -32,6 +32,7 @@ def test_mutated_files_are_read_or_refused_with_an_error_of_ours(tmp_path, count
     assert result.returncode == 0, result.stderr[-3000:]
     outcomes = json.loads(result.stdout)
     assert sum(outcomes.values()) == count and outcomes["FileFormatError"] > count / 3, outcomes
+    assert set(outcomes) <= {"read", "FileFormatError", "ConfigurationError"}, outcomes
 
 
 # -- a full disk -------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def test_a_run_terminated_again_and_again_ends_as_an_undisturbed_one(tmp_path, t
             assert process.stdout.readline()
         time.sleep(moments.uniform(0, 0.01))
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 0 and b"Terminated: ending after this step" in errors, errors.decode()
         step = CheckpointFolder(tmp_path / "terminated").steps()[-1]
         assert f"Stopped after step {step}:".encode() in errors

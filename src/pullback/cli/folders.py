@@ -50,12 +50,12 @@ def next_free(name: str, parent: Path) -> Iterator[Path]:
 
 
 def latest(name: str, parent: Path) -> Path:
-    """The run of that name with the highest number."""
-    numbers = _numbers(name, parent)
-    if not numbers:
+    """The run of that name with the highest number; a folder that was made and never used is none."""
+    found = [parent / "runs" / f"{name}-{number}" for number in sorted(_numbers(name, parent), reverse=True)]
+    if not found:
         first = parent / "runs" / f"{name}-1"
         raise ConfigurationError(f"there is no run to resume: no folder {first}. Name it with --folder.")
-    return parent / "runs" / f"{name}-{max(numbers)}"
+    return next((folder for folder in found if RunFolder(folder).marker() is not None), found[0])
 
 
 def _numbers(name: str, parent: Path) -> list[int]:

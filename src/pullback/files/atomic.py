@@ -33,7 +33,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.chmod(temporary, _permissions(target))  # mkstemp's are private
+            os.chmod(temporary, permissions(target))  # mkstemp's are private
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -75,7 +75,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
             os.close(descriptor)
 
 
-def _permissions(target: Path) -> int:
+def permissions(target: Path) -> int:
     """Those of the file that is replaced, or those of any new file."""
     try:
         return target.stat().st_mode & 0o777

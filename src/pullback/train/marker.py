@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileFormatError
-from ..files.atomic import atomic_write, sync_folder
+from ..files.atomic import atomic_write, permissions, sync_folder
 
 MARKER = "run.json"
 _FORMAT = "pullback.run"
@@ -106,7 +106,7 @@ def create_marker(folder: Path, marker: Marker) -> None:
     descriptor, temporary = tempfile.mkstemp(".part", f".{MARKER}.", folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.chmod(temporary, 0o644)
+            os.chmod(temporary, permissions(folder / MARKER))  # mkstemp's are private
             file.write(marker.text())
             file.flush()
             os.fsync(file.fileno())

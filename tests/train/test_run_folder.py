@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -302,6 +303,29 @@ def test_a_folder_called_as_the_place_aside_is_not_used(tmp_path):
     assert (tmp_path / ASIDE / "log.jsonl").read_text() == "precious"
 
 
+@pytest.mark.parametrize("name", [ASIDE, f"{ASIDE}/checkpoints", "tensorboard", "checkpoints", f"{ASIDE}/log.jsonl"])
+def test_a_link_put_where_a_run_is_set_aside_is_not_followed(tmp_path, name):
+    run, theirs = tmp_path / "run", tmp_path / "theirs"
+    fit(made(run))
+    (run / ASIDE / "checkpoints").mkdir(parents=True)
+    (run / ASIDE / "log.jsonl").write_text("")
+    marker = read_marker(run)
+    write_marker(run, Marker(("checkpoints", "tensorboard"), replaced=marker.files))
+    if (run / name).is_dir():
+        shutil.copytree(run / name, theirs)
+        shutil.rmtree(run / name)
+    else:
+        (run / name).rename(theirs)
+    (run / name).symlink_to(theirs)
+    if (theirs / ".lock").exists():
+        (theirs / ".lock").unlink()
+    before = contents(theirs) if theirs.is_dir() else theirs.read_bytes()
+    for how in HOW:
+        with pytest.raises(pb.ConfigurationError, match="symbolic link"):
+            fit(made(run), **how)
+    assert (contents(theirs) if theirs.is_dir() else theirs.read_bytes()) == before
+
+
 DYING = """
 import os, signal, sys, json, shutil
 from pathlib import Path
@@ -382,7 +406,7 @@ print(json.dumps(seen))
 """
 
 
-@pytest.mark.parametrize(("how", "stride"), [("new", 3), ("overwrite", 5)])
+@pytest.mark.parametrize(("how", "stride"), [("new", 7), ("overwrite", 9)])
 def test_a_run_that_died_at_any_point_can_be_resumed_or_overwritten(tmp_path, how, stride):
     """The process dies before each call to the operating system in turn, until it comes through."""
     die_everywhere(tmp_path, how, stride)

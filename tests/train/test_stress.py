@@ -23,7 +23,7 @@ from tests.train.test_resume_after_kill import finish, started
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_mutated_files_are_read_or_refused_with_an_error_of_ours(tmp_path, count):
     """In a process of its own, which must not die either."""
     environment = {**os.environ, "PYTHONPATH": str(Path(pb.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
@@ -81,7 +81,7 @@ def largest_file():
     signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.parametrize("size", [0, 50, 300, 2000, 10_000, 20_000])
+@pytest.mark.parametrize("size", [0, 300, 20_000])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_file_that_cannot_be_written_whole_loses_nothing(tmp_path, largest_file, size, overwrite):
     expected = made(tmp_path / "undisturbed")
@@ -102,21 +102,21 @@ def test_a_file_that_cannot_be_written_whole_loses_nothing(tmp_path, largest_fil
     assert CheckpointFolder(tmp_path / "run").steps() == [6, 8] and sound
 
 
-@pytest.mark.parametrize("kilobytes", [60, 120, 200])
+@pytest.mark.parametrize("kilobytes", [60, 120])
 def test_a_full_disk_loses_nothing(tmp_path, kilobytes):
     disk = tmp_path / "disk"
     if not small_disk(disk, kilobytes):
         pytest.skip("no file system can be mounted here; a limit on the size of files is tested instead")
     try:
         with pytest.raises((OSError, pb.ConfigurationError), match="No space left"):
-            fit(made(disk / "run"), steps=60)
+            fit(made(disk / "run"), steps=40)
         steps = CheckpointFolder(disk / "run").steps()
         for step in steps:
             assert read_checkpoint(CheckpointFolder(disk / "run").path(step))["step"] == step
         subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
         again, expected = made(disk / "run"), made(tmp_path / "undisturbed")
-        fit(again, steps=60, resume=True)
-        fit(expected, steps=60)
+        fit(again, steps=40, resume=True)
+        fit(expected, steps=40)
         assert weights(again) == weights(expected)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -125,7 +125,7 @@ def test_a_full_disk_loses_nothing(tmp_path, kilobytes):
 # -- SIGTERM -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_run_terminated_again_and_again_ends_as_an_undisturbed_one(tmp_path, times):
     epochs = 2 + times * 4
     undisturbed = started(tmp_path / "undisturbed", epochs, 0)

@@ -209,11 +209,22 @@ class RunFolder:
         marker = self.marker()
         if marker is None or not marker.is_pending:
             return
+        self._refuse_links((CHECKPOINTS, *marker.files, *(marker.replaced or ())))
         if marker.replaced is not None and self.last_step() is not None:
             replacing.drop(self.path)
         else:
             replacing.put_back(self.path)
             say(f"The run that was to be overwritten in {self.path} is there again: the new one wrote no checkpoint.")
+
+    def _refuse_links(self, names: Iterable[str]) -> None:
+        """Refuse links on the way to files that are to be moved or removed, from where they were or are set aside."""
+        for root in (self.path, self.path / replacing.ASIDE):
+            for name in names:
+                for path in (root / name, *(root / name).parents):
+                    if path == self.path:
+                        break
+                    if path.is_symlink():
+                        raise self._foreign(path, "is a symbolic link")
 
     def _begin(self) -> bool:
         """Make the folder and its marker; whether there was none."""
@@ -248,6 +259,8 @@ class RunFolder:
     def _locked(self) -> Iterator[None]:
         """Inside, no other process is; the lock goes when its process ends, however it does."""
         path = self.path / CHECKPOINTS / _LOCK
+        if path.parent.is_symlink():
+            raise self._foreign(path.parent, "is a symbolic link")
         try:
             path.parent.mkdir(exist_ok=True)
             self._check_checkpoints()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import signal
 import subprocess
@@ -189,6 +190,13 @@ def test_resume_finds_the_latest_run_of_the_configuration(pullback, config, tmp_
     assert first == second
 
 
+def test_resume_passes_over_a_folder_that_was_made_and_never_used(pullback, config, tmp_path):
+    pullback("train", config, "--quiet")
+    (tmp_path / "runs" / "small-2").mkdir()
+    assert pullback("train", config, "--quiet", "--resume").code == 0
+    assert list((tmp_path / "runs" / "small-2").iterdir()) == []
+
+
 def test_a_finished_run_shows_its_results_again(pullback, config):
     first = pullback("train", config, "--quiet", "--folder", "a")
     again = pullback("train", "--resume", "--folder", "a", "--quiet")
@@ -207,7 +215,9 @@ def test_ctrl_c_in_a_process_writes_a_checkpoint_and_exits_with_130(config, tmp_
         "--set",
         "train.epochs=100000",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=source()
+    )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("run/checkpoints/step-*")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -314,14 +324,17 @@ def test_data_that_changed_since_the_run_began(pullback, refused, config, tmp_pa
 
 
 def test_folder_that_holds_a_run(refused, finished, config):
-    assert "already holds a run. Pass --resume to go on with it, --overwrite" in refused(config, "--folder", finished)
+    assert "already holds a run, up to step 28. Pass --resume to go on with it, --overwrite" in refused(
+        config, "--folder", finished
+    )
 
 
 def test_folder_with_other_files(refused, config, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.toml").write_text("precious")
     assert "already has files in it" in refused(config, "--folder", "mine")
-    assert "which is not of a run of `pullback train`" in refused(config, "--folder", "mine", "--overwrite")
+    err = refused(config, "--folder", "mine", "--overwrite")
+    assert "already has files in it that are not of a run (config.toml). --overwrite replaces runs alone" in err
 
 
 @pytest.mark.parametrize(
@@ -417,3 +430,129 @@ def test_a_run_is_resumed_as_it_was_compiled(pullback, config, tmp_path, monkeyp
     assert pullback("train", config, "--folder", tmp_path / "run").code == 130
     result = pullback("train", config, "--folder", tmp_path / "run", "--resume", "--set", "train.compile=false")
     assert result.code != 0 and "compile was True and is False" in result.err
+
+
+# -- folders: nothing that is not the run's is replaced or followed ------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["/", ".", "..", "~", "mine"])
+def test_overwrite_of_a_folder_that_is_no_run_s(refused, config, tmp_path, monkeypatch, folder):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("precious")
+    monkeypatch.chdir(tmp_path / "mine")
+    named = Path.home() if folder == "~" else tmp_path / "mine" if folder == "mine" else folder
+    assert "already has files in it that are not of a run" in refused(config, "--folder", named, "--overwrite")
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "report.html", "loss.svg", "model.safetensors", "results.json"])
+@pytest.mark.parametrize("how", ["--resume", "--overwrite"])
+def test_a_foreign_file_or_link_in_the_folder_of_a_run(refused, finished, config, tmp_path, name, how):
+    (tmp_path / "kept").write_bytes((finished / name).read_bytes())
+    (finished / name).unlink()
+    (finished / name).symlink_to(tmp_path / "kept")
+    assert f"{name} is a symbolic link" in refused(config, "--folder", finished, how)
+    (finished / name).unlink()
+    marker = json.loads((finished / "run.json").read_text())
+    marker["files"].remove(name)  # as if the run had not come so far
+    (finished / "run.json").write_text(json.dumps(marker))
+    (finished / name).write_text("precious")
+    assert f"{name} is not of this run" in refused(config, "--folder", finished, how)
+
+
+def test_a_run_that_was_cut_off_before_its_configuration(pullback, refused, config, tmp_path):
+    for how in ("--resume", "--overwrite"):
+        folder = tmp_path / how.strip("-")
+        folder.mkdir()
+        (folder / "run.json").write_text('{"format": "pullback.run", "version": 1, "files": ["checkpoints"]}')
+        assert "Pass --overwrite to replace it" in refused(config, "--folder", folder)
+        assert "with --overwrite to replace the run" in refused("--resume", "--folder", folder)
+        assert pullback("train", config, "--quiet", "--folder", folder, how).code == 0
+        assert (folder / "results.json").exists() and (folder / "config.toml").exists()
+
+
+def test_a_run_that_was_cut_off_before_its_checkpoint(pullback, refused, config, tmp_path, monkeypatch):
+    def fail(self, trainer, record):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonLines, "on_step", fail)
+        for how in ("--resume", "--overwrite"):
+            assert pullback("train", config, "--quiet", "--folder", how.strip("-")).code == 2
+    for how in ("--resume", "--overwrite"):
+        assert "a run that wrote no checkpoint. Pass --resume" in refused(config, "--folder", how.strip("-"))
+        assert pullback("train", config, "--quiet", "--folder", how.strip("-"), how).code == 0
+
+
+def test_an_overwritten_run_comes_back_if_the_new_one_fails(pullback, finished, config, monkeypatch):
+    before = contents(finished)
+
+    def fail(self, trainer, record):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonLines, "on_step", fail)
+        result = pullback("train", config, "--quiet", "--folder", finished, "--overwrite", "--set", "seed=3")
+    assert result.code == 2 and "is there again" in result.err
+    assert contents(finished) == before
+    assert pullback("train", "--resume", "--folder", finished, "--quiet").code == 0
+
+
+def source() -> dict[str, str]:
+    """The environment of a process that is to import this very package."""
+    return {**os.environ, "PYTHONPATH": str(Path(pb.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+
+def test_runs_that_choose_a_folder_at_the_same_time_each_get_one(config, tmp_path):
+    program = """
+import sys, time
+from pathlib import Path
+from pullback.cli import folders
+while time.time() < float(sys.argv[1]):
+    pass
+for _ in range(25):
+    with folders.next_free("small", Path()) as folder:
+        (folder / "mine").write_text("")
+        print(folder)
+"""
+    begin = str(time.time() + 4)
+    environment = source()
+    command = [sys.executable, "-c", program, begin]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment) for _ in range(8)
+    ]
+    found = [line for process in processes for line in process.communicate(timeout=60)[0].splitlines()]
+    assert len(found) == len(set(found)) == 8 * 25
+    assert len(list((tmp_path / "runs").iterdir())) == 8 * 25
+
+
+def test_sigterm_in_a_process_writes_a_checkpoint_and_exits_with_143(pullback, config, tmp_path):
+    command = [sys.executable, "-m", "pullback", "train", str(config), "--folder", "run"]
+    command += ["--set", "train.epochs=100000"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=source()
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("run/checkpoints/step-*")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert "Traceback" not in err and "Terminated: ending after this step" in err
+    step = int(re.search(r"stopped at step (\d+); go on with: pullback train --resume --folder run", out)[1])
+    assert (tmp_path / "run" / "checkpoints" / f"step-{step:08d}.safetensors").exists()
+
+
+@pytest.mark.parametrize("asked", ["abc", "0", "-1", "1.5", "", "2 ", "\u0662"])
+def test_a_wrong_number_of_threads_is_an_error_everywhere(refused, config, monkeypatch, asked):
+    monkeypatch.setenv("PULLBACK_NUM_THREADS", asked)
+    message = (
+        f"PULLBACK_NUM_THREADS is {asked!r}; it must be a number of threads, 1 or more. Write `PULLBACK_NUM_THREADS=2`"
+    )
+    assert message in refused(config)
+    model, x = pb.nn.Linear(1, 1), np.ones((2, 1), np.float32)
+    for compile in (None, False, True):
+        trainer = pb.train.Trainer(model, pb.mse_loss, pb.optim.SGD(model.parameters(), lr=0.1), compile=compile)
+        with pytest.raises(pb.ConfigurationError, match=re.escape(message)):
+            trainer.fit([(x, x)], steps=1)
+    with pytest.raises(pb.ConfigurationError, match=re.escape(message)):
+        pb.compile(lambda x: pb.tanh(x) * 2.0)(pb.tensor(x))

@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 
 import pullback as pb
-from pullback.files import atomic
+from pullback.files import atomic, safetensors as format_module
 from pullback.files.safetensors import read_arrays, write_arrays
 
 DTYPES = [
@@ -46,15 +46,16 @@ def assert_same(found: Any, expected: np.ndarray) -> None:
 # -- round trips ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_round_trip(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+def test_round_trip(tmp_path: Path, dtype: str, shape: tuple[int, ...], mmap: bool) -> None:
     path, expected = tmp_path / "a.safetensors", array(dtype, shape)
     write_arrays(path, {"x": expected, "other": array("int8", (3,))}, {"step": "3", "note": "ünïcode"})
-    arrays, metadata = read_arrays(path)
+    arrays, metadata = read_arrays(path, mmap)
     assert_same(arrays["x"], expected)
     assert metadata == {"step": "3", "note": "ünïcode"} and set(arrays) == {"x", "other"}
-    assert not arrays["x"].flags.writeable
+    assert arrays["x"].flags.writeable == (not mmap)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -357,16 +358,67 @@ def test_a_file_can_be_replaced_while_its_tensors_are_in_use(tmp_path: Path) -> 
     assert pb.load(path)["w"].tolist() == [1, 1, 1]
 
 
-def test_loading_reads_only_what_is_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mmap", "low", "high"), [(True, 0, 2**20), (False, 4_000_000, 4_000_000 + 2**20)])
+def test_loading_takes_the_memory_of_the_tensors_once_or_with_a_map_none(
+    tmp_path: Path, mmap: bool, low: int, high: int
+) -> None:
     path = tmp_path / "a.safetensors"
     pb.save({"w": pb.zeros((1000, 1000))}, path)
     tracemalloc.start()
     try:
-        loaded = pb.load(path)
-        assert tracemalloc.get_traced_memory()[1] < 2**20
+        loaded = pb.load(path, mmap=mmap)
+        assert low <= tracemalloc.get_traced_memory()[1] < high
     finally:
         tracemalloc.stop()
     assert loaded["w"][0, 0].item() == 0
+
+
+TENSORS = {"w": pb.arange(5000.0), "half": pb.ones(3, dtype=pb.float16), "flags": pb.tensor([True, False])}
+
+
+@pytest.mark.parametrize("change", ["cut", "emptied", "edited", "removed", "longer"])
+def test_load_survives_a_file_that_is_changed_later(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.safetensors"
+    pb.save(TENSORS, path)
+    loaded = pb.load(path)
+    size = path.stat().st_size
+    if change == "removed":
+        path.unlink()
+    else:
+        with open(path, "r+b") as file:
+            if change in ("cut", "emptied"):
+                file.truncate(size // 2 if change == "cut" else 0)
+            else:
+                file.seek(0, os.SEEK_SET if change == "edited" else os.SEEK_END)
+                file.write(b"\xff" * size)
+    for name, tensor in TENSORS.items():
+        assert_same(loaded[name].numpy(), tensor.numpy())
+    assert loaded["w"].sum().item() == 5000 * 4999 / 2
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "a.safetensors"
+    pb.save(TENSORS, path)
+    check = format_module._checked_header
+
+    def cut(*arguments: Any) -> Any:
+        os.truncate(path, path.stat().st_size - 4)
+        return check(*arguments)
+
+    monkeypatch.setattr(format_module, "_checked_header", cut)
+    with pytest.raises(pb.FileFormatError, match="became shorter while"):
+        pb.load(path)
+
+
+def test_one_loaded_tensor_keeps_no_other_one_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    pb.save({"large": pb.zeros((1000, 1000)), "small": pb.ones(2)}, path)
+    tracemalloc.start()
+    try:
+        small = pb.load(path)["small"]
+        assert tracemalloc.get_traced_memory()[0] < 2**20 and small.sum().item() == 2
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

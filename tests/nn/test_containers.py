@@ -92,3 +92,78 @@ def test_what_is_no_module_is_refused_and_nothing_changes():
     with pytest.raises(pb.IndexingError, match="index 1 is out of range for 1 modules"):
         model[1]
     assert len(model) == 1 and names(model) == ["0"]
+
+
+# -- errors name the layer ---------------------------------------------------------------------------
+
+
+class Nested(pb.nn.Module):
+    def __init__(self):
+        self.layers = [pb.nn.Linear(2, 2), pb.nn.ReLU(), pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.Linear(2, 2))]
+        self.heads = {"cat": pb.nn.Conv2d(1, 1, 3)}
+
+    def forward(self, x, head=None):
+        for layer in self.layers[: 2 if head else 3]:
+            x = layer(x)
+        return self.heads[head](x) if head else x
+
+
+def test_a_shape_error_inside_a_sequential_names_the_layer():
+    model = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.ReLU(), pb.nn.Linear(4, 1))
+    with pytest.raises(
+        pb.ShapeError, match=r"shape \(5, 3\).*, in 2 \(Linear\(in_features=4, out_features=1"
+    ) as caught:
+        model(pb.ones((5, 2)))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(pb.ShapeError, match=r", in layers\.2\.1 \(Linear\("):
+        Nested()(pb.ones((5, 2)))
+    with pytest.raises(pb.ShapeError, match=r", in heads\.cat \(Conv2d\("):
+        Nested()(pb.ones((5, 2)), head="cat")
+    with pytest.raises(pb.ShapeError) as caught:
+        pb.nn.Linear(2, 3)(pb.ones((5, 3)))
+    assert "Linear(" not in str(caught.value)
+
+
+def test_a_shape_error_names_the_layer_in_compiled_functions_and_transforms():
+    model = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.Linear(4, 1))
+    for call in (pb.compile(model), pb.compile(lambda x: model(x)), pb.grad(lambda x: model(x).sum())):
+        with pytest.raises(pb.ShapeError, match=r", in 1 \(Linear\("):
+            call(pb.ones((5, 2)))
+
+
+def test_an_error_of_another_kind_inside_a_sequential_keeps_its_class_and_names_the_layer():
+    model = pb.nn.Sequential(pb.nn.ReLU(), pb.nn.Embedding(3, 2))
+    with pytest.raises(pb.DtypeError, match=r", in 1 \(Embedding\("):
+        model(pb.ones(2))
+
+
+def test_a_layer_that_is_not_held_by_its_caller_keeps_its_name():
+    inner = pb.nn.Sequential(pb.nn.ReLU(), pb.nn.Linear(4, 1))
+
+    class Outer(pb.nn.Module):
+        def forward(self, x):
+            return [lambda x: inner(x)][0](x)
+
+    with pytest.raises(pb.ShapeError, match=r", in 1 \(Linear\("):
+        Outer()(pb.ones((5, 2)))
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_a_tensor_of_another_library_handed_to_a_model_says_what_to_write(library):
+    if library == "torch":
+        x = pytest.importorskip("torch").ones(5, 2)
+    else:
+        x = pytest.importorskip("jax.numpy").ones((5, 2))
+    device = f"{library}:cpu"
+    model = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.Linear(3, 1))
+    words = rf"in 0 \(Linear\(.*its input on '{device}': write `model\.to_device\('{device}'\)`, or `model\(pb\.asarray"
+    for given in (x, pb.asarray(x)):
+        with pytest.raises(pb.DeviceError, match=words):
+            model(given)
+    with pytest.raises(pb.DeviceError, match=r"write `model\.to_device"):
+        model[0](x)
+    expected = model(pb.ones((5, 2))).detach().numpy()
+    found = model(pb.asarray(x, device="numpy")).detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    moved = model.to_device(device)(x).detach().to_device("numpy").numpy()
+    np.testing.assert_allclose(moved, expected, rtol=1e-5)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import math
+
 import numpy as np
 import pytest
 
@@ -79,3 +82,58 @@ def test_formatting_a_tensor_without_axes_formats_its_number():
     assert f"{pb.tensor([1.0])}" == "tensor([1.])"
     with pytest.raises(TypeError, match=r"shape \(2,\)"):
         format(pb.tensor([1.0, 2.0]), ".2f")
+
+
+# -- formatting a tensor that requires a gradient ----------------------------------------------------
+
+
+LOSS = (pb.tensor([1.0, 2.5], requires_grad=True) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (lambda t: "%.2f" % t, "7.25"),  # noqa: UP031
+        (lambda t: "%.1e %s" % (t, "x"), "7.2e+00 x"),  # noqa: UP031
+        (lambda t: "%d of %g" % (t, t), "7 of 7.25"),  # noqa: UP031
+        (lambda t: "%(loss)6.3f" % {"loss": t}, " 7.250"),  # noqa: UP031
+        (lambda t: b"%.2f" % t, b"7.25"),
+        (lambda t: f"{t:.2f}", "7.25"),
+        (lambda t: f"{t:8.1f}", "     7.2"),
+        (lambda t: format(t, ".3g"), "7.25"),
+    ],
+)
+def test_a_tracked_number_is_formatted_as_it_is_printed(text, expected):
+    assert text(LOSS) == text(LOSS.detach()) == expected
+    assert "%s" % LOSS == str(LOSS)  # noqa: UP031
+    in_place = "%.3f"
+    in_place %= LOSS
+    assert in_place == "7.250"
+
+
+def test_logging_formats_a_tracked_number(caplog):
+    with caplog.at_level("INFO"):
+        logging.getLogger("pullback.test").info("loss %.3f", LOSS)
+    assert caplog.messages == ["loss 7.250"]
+
+
+def test_formatting_is_no_way_to_lose_a_gradient():
+    for conversion in (float, int, complex, math.sin, "%.2f".__mod__, lambda t: float(t) % 2):
+        with pytest.raises(pb.GradientError, match=r"t\.item\(\)"):
+            conversion(LOSS)
+    for number in (5, 5.0, np.float64(5.0), np.float32(5.0), np.full(2, 5.0), np.int64(5)):
+        result = number % LOSS
+        assert isinstance(result, pb.Tensor) and result.requires_grad, type(number)
+    with pytest.raises(pb.ShapeError, match="only a tensor with one element"):
+        "%.2f" % pb.tensor([1.0, 2.0], requires_grad=True)  # noqa: UP031
+
+
+def test_plotting_a_tracked_tensor_says_what_to_write():
+    """Plotting asks for an array of floats, as matplotlib's lines do."""
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    for convert in (lambda t: np.asarray(t, float), lambda t: np.array(t), lambda t: np.asarray(t)):
+        with pytest.raises(pb.GradientError, match=r"to plot it, say\) write `t\.detach\(\)`"):
+            convert(w)
+        np.testing.assert_array_equal(convert(w.detach()), [1.0, 2.0])
+    with pytest.raises(pb.GradientError, match=r"t\.detach\(\)"):
+        w.numpy()

@@ -15,6 +15,7 @@ import pytest
 import pullback as pb
 from pullback.train.checkpoints import CheckpointFolder, read_checkpoint, write_checkpoint
 from pullback.train.packing import packed, unpacked
+from pullback.train.run_folder import RunFolder
 
 STATE = {
     "step": 7,
@@ -141,7 +142,7 @@ def test_other_files_are_not_taken_for_checkpoints(tmp_path):
 @pytest.fixture
 def folder(tmp_path):
     folder = CheckpointFolder(tmp_path / "a" / "run", keep=3)
-    with folder.claimed():
+    with RunFolder(tmp_path / "a" / "run").claimed():
         yield folder
 
 
@@ -153,24 +154,6 @@ def test_the_newest_are_kept(folder):
     assert sorted(os.listdir(folder.folder))[1:] == [
         "step-00000030.safetensors", "step-00004000.safetensors", "step-1000000000.safetensors",
     ]  # fmt: skip
-
-
-def test_leftovers_of_a_killed_process_are_removed_and_other_files_are_not(tmp_path):
-    folder = CheckpointFolder(tmp_path)
-    folder.folder.mkdir()
-    folder.write(5, {"step": 5})
-    leftovers = [
-        folder.folder / ".step-00000006.safetensors.ab12.part",
-        folder.best.parent / ".best.safetensors.x.part",
-    ]
-    others = [folder.folder / "notes.txt", folder.best.parent / ".other.part", folder.folder / "step-6.safetensors"]
-    for file in leftovers + others:
-        file.write_bytes(b"x")
-    assert folder.steps() == [5]
-    with CheckpointFolder(tmp_path).claimed():
-        pass
-    assert [file.exists() for file in leftovers + others] == [False, False, True, True, True]
-    assert folder.newest() == {"step": 5}
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
@@ -191,37 +174,6 @@ def test_a_damaged_checkpoint_is_refused_and_an_older_one_named(folder, damage):
         folder.newest()
 
 
-def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    words = r"cannot be written to .*file.*Choose another folder"
-    with pytest.raises(pb.ConfigurationError, match=words), CheckpointFolder(tmp_path / "file" / "run").claimed():
-        pass
-
-
-def test_a_folder_is_one_process_s_at_a_time(folder):
-    folder.write(5, {"step": 5})
-    being_written = folder.folder / ".step-00000006.safetensors.ab12.part"
-    being_written.write_bytes(b"x")
-    program = f"""
-from pullback.train.checkpoints import CheckpointFolder
-with CheckpointFolder({str(folder.best.parent)!r}).claimed():
-    pass
-"""
-    environment = {**os.environ, "PYTHONPATH": str(Path(pb.__file__).parents[1])}
-    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert "ConfigurationError: another process is training in" in result.stderr
-    assert being_written.exists()
-
-
-def test_a_folder_that_holds_a_run_is_refused(folder):
-    folder.refuse_existing()
-    folder.write(12, {"step": 12})
-    with pytest.raises(pb.ConfigurationError, match=r"up to step 12.*resume=True.*overwrite=True"):
-        folder.refuse_existing()
-    folder.clear()
-    folder.refuse_existing()
-
-
 def test_at_least_one_checkpoint_is_kept(tmp_path):
     with pytest.raises(pb.ConfigurationError, match="keep=0"):
         CheckpointFolder(tmp_path, keep=0)
@@ -231,6 +183,7 @@ KILLED_AT_EVERY_CALL = """
 import os, signal, sys, tempfile
 import numpy as np
 from pullback.train.checkpoints import CheckpointFolder, read_checkpoint
+from pullback.train.run_folder import RunFolder
 
 CALLS = ("open", "close", "write", "sendfile", "fsync", "replace", "rename", "unlink", "chmod", "fdopen")
 
@@ -248,7 +201,8 @@ def die_at(call):
         setattr(os, name, wrapped(getattr(os, name)))
 
 folder = CheckpointFolder(sys.argv[1], keep=2)
-folder.folder.mkdir(parents=True)
+with RunFolder(sys.argv[1]).claimed():
+    pass
 for step in (1, 2):
     folder.write(step, {"step": step, "w": np.full(1000, step)})
 found, call = [], 0
@@ -267,7 +221,7 @@ while True:
     found.append((newest["step"], any(folder.folder.glob(".*.part"))))
     if not killed:
         break
-    with folder.claimed():  # as a resumed run does
+    with RunFolder(sys.argv[1]).claimed(resume=True):
         assert not any(folder.folder.glob(".*.part"))
     folder.path(3).unlink(missing_ok=True)
     folder.write(1, {"step": 1}), folder.write(2, {"step": 2, "w": np.full(1000, 2)})

@@ -443,6 +443,7 @@ def test_freezing_a_layer_between_steps_is_noticed():
 
 def test_a_group_that_is_added_between_steps_is_trained():
     model = network()
+    model[2].freeze()
     optimizer = SGD(model[0].parameters(), lr=0.1)
     before = model[2].weight.detach().numpy().copy()
 
@@ -450,7 +451,7 @@ def test_a_group_that_is_added_between_steps_is_trained():
         def on_step(self, trainer, record):
             if trainer.step == 2:
                 np.testing.assert_array_equal(model[2].weight.detach().numpy(), before)
-                optimizer.add_param_group({"params": list(model[2].parameters())})
+                optimizer.add_param_group({"params": list(model[2].unfreeze().parameters())})
 
     Trainer(model, pb.mse_loss, optimizer, callbacks=[Unfreeze()], compile=True).fit([(X, Y)] * 5, epochs=1)
     assert (model[2].weight.detach().numpy() != before).all()

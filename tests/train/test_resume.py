@@ -219,7 +219,7 @@ def test_the_log_of_a_resumed_run_has_no_line_twice(tmp_path):
 
 def test_what_killed_processes_left_of_their_writing_is_removed(tmp_path):
     run(made(tmp_path, callbacks=[Report()]), DATA["shuffled"](), 1)
-    halves = [".report.html.a1b2c3d4.part", ".loss.svg.a1b2c3d4.part", ".best.safetensors.a1b2c3d4.part"]
+    halves = [".report.html.a1b2c3d4.part", ".loss.svg.a1b2c3d4.part", ".run.json.a1b2c3d4.part"]
     halves += ["checkpoints/.step-00000004.safetensors.a1b2c3d4.part"]
     for name in [*halves, ".theirs.part"]:
         (tmp_path / name).write_bytes(b"half of")
@@ -406,7 +406,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
     (tmp_path / "file").write_text("in the way")
     trainer = made(tmp_path / "file" / "run")
     before = fingerprint_of_weights(trainer)
-    with pytest.raises(pb.ConfigurationError, match="checkpoints cannot be written"):
+    with pytest.raises(pb.ConfigurationError, match="a run cannot be written"):
         run(trainer, DATA["shuffled"]())
     assert fingerprint_of_weights(trainer) == before
 

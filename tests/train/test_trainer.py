@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from copy import deepcopy
 from itertools import pairwise
 
 import numpy as np
@@ -814,3 +815,97 @@ def test_training_in_another_thread_leaves_signals_alone():
     thread.start()
     thread.join()
     assert trainer.step == 2
+
+
+# -- the optimizer's parameters ----------------------------------------------------------------------
+
+
+def two_layers():
+    return pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.Linear(3, 1))
+
+
+def test_an_optimizer_of_another_model_s_parameters_is_refused():
+    model = two_layers()
+    for other in (two_layers(), deepcopy(model), pb.nn.Linear(2, 1)):
+        with pytest.raises(pb.ConfigurationError, match=r"none of the model's parameters \(0\.weight, 0\.bias, 1\.w"):
+            pb.train.Trainer(model, pb.mse_loss, pb.optim.Adam(other.parameters()))
+
+
+def test_an_optimizer_of_some_of_the_parameters_is_refused():
+    model = two_layers()
+    mixed = [*model[1].parameters(), *two_layers()[0].parameters()]
+    for some in (list(model[1].parameters()), mixed):
+        with pytest.raises(pb.ConfigurationError, match=r"2 of the model's 4 .* not 0\.weight, 0\.bias\. .*freeze"):
+            pb.train.Trainer(model, pb.mse_loss, pb.optim.SGD(some, lr=0.1))
+
+
+def test_frozen_parameters_and_those_of_the_loss_need_no_model():
+    model = two_layers().freeze("0.*")
+    scale = pb.nn.Parameter(pb.ones(1))
+    groups = [{"params": list(model[1].parameters())}, {"params": [scale], "lr": 0.5}]
+    for parameters in (list(model[1].parameters()), [*model.parameters(), scale], groups):
+        pb.train.Trainer(model, lambda x, y: pb.mse_loss(scale * x, y), pb.optim.SGD(parameters, lr=0.1))
+    pb.train.Trainer(pb.nn.ReLU(), lambda x, y: pb.mse_loss(scale * x, y), pb.optim.SGD([scale], lr=0.1))
+
+
+# -- signals -----------------------------------------------------------------------------------------
+
+
+class SignalAt(pb.train.Callback):
+    def __init__(self, *signals):
+        self.signals = signals
+
+    def on_step(self, trainer, record):
+        if record["step"] == 3:
+            for number in self.signals:
+                signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_sigterm_is_a_first_ctrl_c(tmp_path, number, capsys):
+    model, x = pb.nn.Linear(1, 1), np.ones((2, 1), np.float32)
+    trainer = pb.train.Trainer(
+        model, pb.mse_loss, pb.optim.SGD(model.parameters(), lr=0.1), callbacks=[SignalAt(number)], folder=tmp_path
+    )
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    history = trainer.fit([(x, x)], steps=9)
+    assert (history.stop_reason, trainer.step, trainer.stop_signal) == ("interrupted", 3, number)
+    assert (tmp_path / "checkpoints" / "step-00000003.safetensors").exists()
+    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
+    assert "ending after this step" in capsys.readouterr().err
+
+
+def test_a_second_sigterm_is_what_it_was_outside(tmp_path):
+    class EndedError(Exception):
+        pass
+
+    def end(number, frame):
+        raise EndedError
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        model, x = pb.nn.Linear(1, 1), np.ones((2, 1), np.float32)
+        for second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)):
+            trainer = pb.train.Trainer(
+                model, pb.mse_loss, pb.optim.SGD(model.parameters(), lr=0.1), callbacks=[SignalAt(*second)]
+            )
+            with pytest.raises(EndedError):
+                trainer.fit([(x, x)], steps=9)
+            assert signal.getsignal(signal.SIGTERM) is end
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_in_another_thread_signals_are_left_alone():
+    model, x = pb.nn.Linear(1, 1), np.ones((2, 1), np.float32)
+    seen = []
+
+    class Look(pb.train.Callback):
+        def on_step(self, trainer, record):
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    trainer = pb.train.Trainer(model, pb.mse_loss, pb.optim.SGD(model.parameters(), lr=0.1), callbacks=[Look()])
+    thread = threading.Thread(target=trainer.fit, args=([(x, x)],), kwargs={"steps": 1})
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGTERM)]

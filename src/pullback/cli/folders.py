@@ -1,72 +1,101 @@
-"""Run folders: finding a free one, finding one to go on with, and never writing over what is not ours."""
+"""The folders of `pullback train`: choosing a free one, finding one to go on with, what the program writes there."""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Iterator
 
 from ..errors import ConfigurationError
 from ..files.atomic import atomic_write
+from ..train.run_folder import LOG, LOSS_PICTURE, REPORT, RunFolder, Wording
 
 CONFIGURATION = "config.toml"
 WEIGHTS = "model.safetensors"
 RESULTS = "results.json"
 PICTURE = "predictions.svg"
 SAMPLE = "sample.txt"
-_MADE_AT_THE_END = (WEIGHTS, RESULTS, PICTURE, SAMPLE)
+OWN = (CONFIGURATION, WEIGHTS, RESULTS, PICTURE, SAMPLE)
 _MARK = "# Written by `pullback train`. To go on with this run: pullback train --resume --folder FOLDER\n"
 _DATA = "# Data: sha256 "
+_WORDING = Wording("--resume", "--overwrite", "another --folder")
 
 
-def next_free(name: str, parent: Path) -> Path:
-    """`runs/<name>-<n>` with a number above all that are there."""
-    return parent / "runs" / f"{name}-{max(_numbers(name, parent), default=0) + 1}"
+@contextmanager
+def next_free(name: str, parent: Path) -> Iterator[Path]:
+    """A new folder `runs/<name>-<n>`, numbered above all that are there; it goes again if the block leaves it empty."""
+    runs = parent / "runs"
+    made = not runs.is_dir()
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        number = max(_numbers(name, parent), default=0) + 1
+        while True:
+            folder = runs / f"{name}-{number}"
+            with suppress(FileExistsError):  # a run that began at the same time has it: it can be made only once
+                folder.mkdir()
+                break
+            number += 1
+    except OSError as error:
+        raise ConfigurationError(
+            f"a run cannot be written to {runs}: {error.strerror or error}. Name another place with --folder."
+        ) from error
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):  # there is something in it, as there should be
+            folder.rmdir()
+            if made:
+                runs.rmdir()
 
 
 def latest(name: str, parent: Path) -> Path:
-    """The run of that name with the highest number."""
-    numbers = _numbers(name, parent)
-    if not numbers:
+    """The run of that name with the highest number; a folder that was made and never used is none."""
+    found = [parent / "runs" / f"{name}-{number}" for number in sorted(_numbers(name, parent), reverse=True)]
+    if not found:
         first = parent / "runs" / f"{name}-1"
         raise ConfigurationError(f"there is no run to resume: no folder {first}. Name it with --folder.")
-    return parent / "runs" / f"{name}-{max(numbers)}"
+    return next((folder for folder in found if RunFolder(folder).marker() is not None), found[0])
 
 
 def _numbers(name: str, parent: Path) -> list[int]:
     runs = parent / "runs"
     names = [path.name for path in runs.iterdir()] if runs.is_dir() else []
-    found = (re.fullmatch(rf"{re.escape(name)}-(\d+)", entry) for entry in names)
+    found = (re.fullmatch(rf"{re.escape(name)}-([0-9]+)", entry) for entry in names)
     return [int(match[1]) for match in found if match]
 
 
-def configuration_of(folder: Path) -> Path:
-    """The configuration of the run in a folder."""
-    path = folder / CONFIGURATION
-    if not _is_ours(path):
-        raise ConfigurationError(f"{folder} holds no run of `pullback train` (it has no {CONFIGURATION} of one).")
-    return path
+def check_new(path: Path, overwrite: bool) -> None:
+    """Refuse a folder that has something in it which may not be replaced."""
+    folder = RunFolder(path, _WORDING)
+    folder.settle()
+    if not overwrite and folder.marker() is not None and not _is_ours(path / CONFIGURATION):
+        raise ConfigurationError(
+            f"{path} already holds a run, which has no {CONFIGURATION} to go on with. Pass --overwrite to replace it, "
+            "or another --folder."
+        )
+    folder.check((*OWN, LOG, REPORT, LOSS_PICTURE), overwrite=overwrite, empty=True)
 
 
-def check_new(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that has something in it which may not be replaced. Changes nothing."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigurationError(f"{folder} is a file; a run needs a folder.")
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
-    is_run = _is_ours(folder / CONFIGURATION)
-    if not overwrite:
-        held = "already holds a run" if is_run else "already has files in it"
-        resume = "--resume to go on with it, " if is_run else ""
+def configuration_of(path: Path, needed: bool) -> Path | None:
+    """The configuration of the run in a folder; None if the run ended before it was written and it is not `needed`."""
+    folder = RunFolder(path, _WORDING)
+    folder.settle()  # the run that was here before may have to come back first
+    marker, found = folder.marker(), path / CONFIGURATION
+    if marker is None:
         raise ConfigurationError(
-            f"{folder} {held}. Pass {resume}--overwrite to replace {'it' if is_run else 'those of a run'}, or another "
-            "--folder."
+            f"{path} holds no run of `pullback train`, so there is nothing to resume: leave --resume out."
         )
-    taken = [name for name in (CONFIGURATION, *_MADE_AT_THE_END, "checkpoints") if (folder / name).exists()]
-    if taken and not is_run:
+    if CONFIGURATION in marker.files:
+        folder.place(CONFIGURATION, marker)
+        if _is_ours(found):
+            return found
+    if needed or folder.last_step() is not None:
         raise ConfigurationError(
-            f"{folder} has {taken[0]}, which is not of a run of `pullback train`, so it is not replaced. Choose "
-            "another --folder."
+            f"{path} holds a run, but no {CONFIGURATION} of `pullback train` to go on with: it was cut off before that "
+            "was written, or is another program's. Name what to train, with --overwrite to replace the run."
         )
+    return None
 
 
 def check_data(folder: Path, fingerprint: str) -> None:
@@ -79,16 +108,24 @@ def check_data(folder: Path, fingerprint: str) -> None:
         )
 
 
+def write(folder: Path, name: str, text: str) -> None:
+    """Write a file of the run's own."""
+    with atomic_write(own_path(folder, name)) as file:
+        file.write(text.encode())
+
+
+def own_path(folder: Path, name: str) -> Path:
+    """The path of a file that is the run's own."""
+    return RunFolder(folder, _WORDING).claim(name)
+
+
 def begin(folder: Path, configuration: str, fingerprint: str) -> None:
-    """Make a folder that of a new run: with its configuration, and without the results of an old one."""
-    with atomic_write(folder / CONFIGURATION) as file:
-        file.write(f"{_MARK}{_DATA}{fingerprint}\n{configuration}".encode())
-    for name in _MADE_AT_THE_END:
-        (folder / name).unlink(missing_ok=True)
+    """Write the configuration of a new run."""
+    write(folder, CONFIGURATION, f"{_MARK}{_DATA}{fingerprint}\n{configuration}")
 
 
 def _is_ours(path: Path) -> bool:
-    if not path.is_file():
+    if not path.is_file() or path.is_symlink():
         return False
     with path.open("rb") as file:
         return file.read(len(_MARK)) == _MARK.encode()

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from io import TextIOWrapper
 from typing import Sequence
 
+from ..compiler.thread_count import asked_threads
 from ..errors import ConfigurationError, DeviceError, FileFormatError, NumericalInstabilityError
 
 _OK, _BUG, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
@@ -29,7 +30,7 @@ _TRAIN_EXAMPLES = """examples:
   pullback train mine.toml --resume
 
 A run writes to its folder alone: config.toml, checkpoints, log.jsonl, report.html, the weights and the results.
-Ctrl-C writes a checkpoint first; --resume then goes on as if nothing had happened, bit for bit.
+Ctrl-C and SIGTERM write a checkpoint first; --resume then goes on as if nothing had happened, bit for bit.
 """
 _CHECK_EXAMPLES = """examples:
   pullback check model:loss --shapes 3x4 5 scalar  three arguments, the last a number
@@ -43,7 +44,8 @@ Exit code 0: all derivatives agree with central differences; 1: one is wrong; 2:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments, by default those of the process, and return its exit code.
 
-    0: done; 1: a wrong gradient was found; 2: the user must change something, and the message says what; 130: Ctrl-C.
+    0: done; 1: a wrong gradient was found; 2: the user must change something, and the message says what; 130: Ctrl-C;
+    143: SIGTERM.
 
     >>> from pullback.cli import main
     >>> main(["train", "--example", "digits", "--print-config", "--set", "name=mine"])
@@ -89,6 +91,7 @@ def _message(error: BaseException) -> str:
 
 
 def _run(options: Namespace) -> int:
+    asked_threads()  # a wrong wish is an error here, before anything is made
     if options.command == "train":
         from . import training
 

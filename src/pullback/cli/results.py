@@ -10,12 +10,12 @@ from typing import Any, Iterator, Mapping
 
 import numpy as np
 
-from ..files.atomic import atomic_write
 from ..files.tensors import save
 from ..functions.creation import asarray
 from ..modes import no_grad
 from ..random import Generator
 from ..train.pictures import image_grid
+from ..train.run_folder import REPORT
 from . import folders
 from .configuration import task_of
 from .datasets import Data
@@ -30,21 +30,21 @@ def written(trainer: Any, test: Any, data: Data, configuration: Mapping[str, Any
     is_text, is_digits = task_of(configuration) == "text", configuration["data"]["kind"] == "digits"
     if is_text:
         figures["bits_per_character"] = figures["loss"] / math.log(2)
-    _write(folder / folders.RESULTS, json.dumps({"steps": trainer.step, **figures}, indent=2) + "\n")
+    folders.write(folder, folders.RESULTS, json.dumps({"steps": trainer.step, **figures}, indent=2) + "\n")
     with trainer.average.applied() if trainer.average is not None else nullcontext():
-        save(trainer.model.state_dict(), folder / folders.WEIGHTS)
+        save(trainer.model.state_dict(), folders.own_path(folder, folders.WEIGHTS))
         sample = _sample(trainer.model, data, configuration["seed"]) if is_text else ""
         if is_digits:
-            _draw(folder / folders.PICTURE, trainer.model, data)
+            folders.write(folder, folders.PICTURE, _drawn(trainer.model, data))
 
     if is_text:
-        _write(folder / folders.SAMPLE, sample)
+        folders.write(folder, folders.SAMPLE, sample)
         yield "a sample of what it writes:"
         yield from ("    " + line for line in sample.splitlines())
     yield f"after {trainer.step} steps, on {len(data.test)} samples for testing:"
     for name, value in figures.items():
         yield f"test {name.replace('_', ' ')} {_figure(name, value)}"
-    made = {"report": "report.html", "weights": folders.WEIGHTS, "results": folders.RESULTS}
+    made = {"report": REPORT, "weights": folders.WEIGHTS, "results": folders.RESULTS}
     if is_digits:
         made["picture"] = folders.PICTURE
     for name, file in made.items():
@@ -55,11 +55,6 @@ def _figure(name: str, value: float) -> str:
     return f"{value:.1%}" if name in ("accuracy", "f1") else f"{value:.4g}"
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as file:
-        file.write(text.encode())
-
-
 def _sample(model: Any, data: Data, seed: int) -> str:
     """Text that the model goes on with after a line's end."""
     numbers = {name: number for number, name in enumerate(data.names)}
@@ -68,7 +63,7 @@ def _sample(model: Any, data: Data, seed: int) -> str:
     return "".join(data.names[token] for token in tokens[1:])
 
 
-def _draw(path: Path, model: Any, data: Data) -> None:
+def _drawn(model: Any, data: Data) -> str:
     """Test pictures and what the model says of them, those where it is wrong first."""
     pictures, right = data.test[:]
     model.eval()
@@ -79,4 +74,4 @@ def _draw(path: Path, model: Any, data: Data) -> None:
     order = np.argsort(said == right, kind="stable")[:_PICTURES]
     captions = [data.names[said[i]] + ("" if said[i] == right[i] else f", is {data.names[right[i]]}") for i in order]
     ink = np.round(255 * (1 - pictures[order, 0])).astype(np.uint8)
-    _write(path, image_grid(ink, captions, wrong=[bool(said[i] != right[i]) for i in order], columns=12))
+    return image_grid(ink, captions, wrong=[bool(said[i] != right[i]) for i in order], columns=12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from argparse import Namespace
@@ -21,18 +22,30 @@ from .configuration import Configuration
 
 
 def run(options: Namespace) -> int:
-    """Train as the command line says: 0 when the run is finished, 130 when Ctrl-C ended it."""
+    """Train as the command line says: 0 when the run is finished, 128 and its number when a signal ended it."""
     if options.print_config:
         print(_printed(options), end="")
         return 0
-    configuration, folder = _resumed(options) if options.resume else _new(options)
-
-    data = datasets.load(configuration["data"], configuration["seed"])
+    folder: Path | None
     if options.resume:
-        folders.check_data(folder, data.fingerprint())
+        configuration, folder, is_begun = _resumed(options)
+    else:
+        configuration, folder = _new(options)
+        is_begun = False
+    data = datasets.load(configuration["data"], configuration["seed"])
+    if folder is not None:
+        if is_begun:
+            folders.check_data(folder, data.fingerprint())
+        return _train(options, configuration, folder, data, is_begun)
+    with folders.next_free(configuration["name"], Path()) as chosen:
+        return _train(options, configuration, chosen, data, is_begun)
+
+
+def _train(options: Namespace, configuration: Configuration, folder: Path, data: Any, is_begun: bool) -> int:
+    """Train in a folder, where the run `is_begun` already or not."""
     trainer, batches, test = _made(configuration, folder, data)
-    if not options.resume:
-        trainer.callbacks.insert(0, Beginning(configurations.written(configuration), data.fingerprint()))
+    text = None if is_begun else configurations.written(configuration)
+    trainer.callbacks.insert(0, Beginning(text, data.fingerprint()))
     if not options.quiet:
         trainer.callbacks += [train.Progress(), Notice()]
     plan = configuration["train"]
@@ -50,7 +63,7 @@ def run(options: Namespace) -> int:
         )
     if history.stop_reason == REASON:
         print(f"stopped at step {trainer.step}; go on with: pullback train --resume --folder {folder}")
-        return 130
+        return 128 + (trainer.stop_signal or signal.SIGINT)
     for line in results.written(trainer, test, data, configuration, folder):
         print(line)
     return 0
@@ -76,33 +89,46 @@ def _configuration(options: Namespace) -> Configuration:
     return configurations.read(Path(options.config), options.set)
 
 
-def _new(options: Namespace) -> tuple[Configuration, Path]:
+def _new(options: Namespace) -> tuple[Configuration, Path | None]:
+    """What to train and the folder that the user names for it."""
     configuration = _configuration(options)
-    name = configuration["name"]
-    folder = Path(options.folder) if options.folder else folders.next_free(name, Path())
+    if options.folder is None:
+        return configuration, None
+    folder = _named_folder(options)
     folders.check_new(folder, options.overwrite)
     return configuration, folder
 
 
-def _resumed(options: Namespace) -> tuple[Configuration, Path]:
-    """The run in the folder, which must be the one that is described, if one is."""
+def _named_folder(options: Namespace) -> Path:
+    if not options.folder:
+        raise ConfigurationError("--folder is empty: name a folder, or leave it out.")
+    return Path(options.folder)
+
+
+def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
+    """The run in the folder, which must be the one that is described, if one is; and whether it wrote what it is of."""
     if options.config or options.example:
         given = _configuration(options)
-        folder = Path(options.folder) if options.folder else folders.latest(given["name"], Path())
-        saved = configurations.read(folders.configuration_of(folder))
+        folder = _named_folder(options) if options.folder is not None else folders.latest(given["name"], Path())
+        path = folders.configuration_of(folder, needed=False)
+        if path is None:
+            return given, folder, False
+        saved = configurations.read(path)
         changes = list(_changes(saved, given))
         if changes:
             raise ConfigurationError(
                 f"{folder} holds another run: {'; '.join(changes)}. A run is resumed as it began: leave these as they "
                 "were, or start a new run without --resume."
             )
-        return saved, folder
-    if not options.folder:
+        return saved, folder, True
+    if options.folder is None:
         raise ConfigurationError("name the run to resume: its --folder, or the CONFIG.toml or --example that it is of.")
     if options.set:
         raise ConfigurationError("a run is resumed as it began: --set is for new runs.")
-    folder = Path(options.folder)
-    return configurations.read(folders.configuration_of(folder)), folder
+    folder = _named_folder(options)
+    path = folders.configuration_of(folder, needed=True)
+    assert path is not None
+    return configurations.read(path), folder, True
 
 
 def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -118,15 +144,19 @@ def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "
 
 
 class Beginning(train.Callback):
-    """Makes the folder that of a new run, once the trainer has made sure that it may be."""
+    """Writes what a new run is of, once the trainer has made sure that it may; None for one that has begun before."""
 
-    def __init__(self, configuration: str, fingerprint: str) -> None:
+    def __init__(self, configuration: str | None, fingerprint: str) -> None:
         self.configuration = configuration
         self.fingerprint = fingerprint
 
+    def files(self, folder: Path) -> list[str]:
+        return list(folders.OWN)
+
     def on_start(self, trainer: train.Trainer) -> None:
         assert trainer.folder is not None
-        folders.begin(trainer.folder, self.configuration, self.fingerprint)
+        if self.configuration is not None:
+            folders.begin(trainer.folder, self.configuration, self.fingerprint)
 
 
 class Notice(train.Callback):

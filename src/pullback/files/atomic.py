@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 from contextlib import contextmanager, suppress
-from glob import escape
 from pathlib import Path
 from typing import IO, Iterator
 
@@ -33,7 +33,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.chmod(temporary, _permissions(target))  # mkstemp's are private
+            os.chmod(temporary, permissions(target))  # mkstemp's are private
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -47,10 +47,19 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     sync_folder(target.parent)
 
 
+def leftovers(path: str | os.PathLike[str]) -> list[Path]:
+    """What killed processes left of their writing of `path`, or others are writing just now."""
+    target = Path(os.path.realpath(path))
+    pattern = re.compile(rf"\.{re.escape(target.name[:32])}\.[a-z0-9_]{{8}}\.part")  # as `mkstemp` makes names
+    if not target.parent.is_dir():
+        return []
+    found = [entry for entry in target.parent.iterdir() if pattern.fullmatch(entry.name)]
+    return [entry for entry in found if entry.is_file() and not entry.is_symlink()]
+
+
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove what killed processes left of their writing of `path`; for one who knows that nobody is writing it now."""
-    target = Path(os.path.realpath(path))
-    for leftover in target.parent.glob(f".{escape(target.name[:32])}.*.part"):
+    for leftover in leftovers(path):
         leftover.unlink(missing_ok=True)
 
 
@@ -66,7 +75,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
             os.close(descriptor)
 
 
-def _permissions(target: Path) -> int:
+def permissions(target: Path) -> int:
     """Those of the file that is replaced, or those of any new file."""
     try:
         return target.stat().st_mode & 0o777

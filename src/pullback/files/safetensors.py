@@ -1,7 +1,8 @@
 """The safetensors format: a header in JSON that says where each tensor is, then the tensors' bytes.
 
-Arrays are written without a copy in memory and read as views of one memory map. Nothing a file says is believed: the
-header's length, every offset and every dtype are checked before a byte is touched.
+Arrays are written without a copy in memory, and read into memory of their own, or as views of one memory map for those
+who ask for it. Nothing a file says is believed: the header's length, every offset and every dtype are checked before a
+byte is touched.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from typing import Any, Mapping
+from typing import IO, Any, Mapping
 
 import numpy as np
 
@@ -80,10 +81,14 @@ def write_arrays(
                 file.write(array.reshape(-1).view(np.uint8).data)
 
 
-def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arrays of a file, read-only views of its memory map, and its metadata."""
-    size = os.path.getsize(path)
+def read_arrays(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arrays of a file and its metadata; with `mmap`, read-only views of a memory map of the file.
+
+    A map follows the file: bytes that are changed later change in the arrays, and to read one that was cut off ends
+    the process. So it is only for those who know that nobody writes the file.
+    """
     with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
         start = file.read(8)
         if len(start) < 8:
             raise _broken(path, f"it has {size} bytes, too few for a header")
@@ -94,6 +99,13 @@ def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
                     raise _broken(path, advice)
             raise _broken(path, f"its header claims {length} bytes, the file has {size}. It may be cut off")
         text = file.read(length)
+        entries, metadata = _checked_header(path, text, size - 8 - length)
+        arrays = _mapped(file, 8 + length, entries) if mmap else _read(path, file, entries)
+    return arrays, metadata
+
+
+def _checked_header(path: Any, text: bytes, body: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """The entries and the metadata that a header has, for a file with so many bytes after it."""
     try:
         header = json.loads(text.decode(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
@@ -103,21 +115,44 @@ def read_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or any(not isinstance(value, str) for value in metadata.values()):
         raise _broken(path, "its metadata does not map strings to strings")
-    body = size - 8 - length
     entries = {name: _checked_entry(path, name, entry, body) for name, entry in header.items()}
     _check_cover(path, entries, body)
-    bytes_of_file = np.memmap(path, np.uint8, "r", offset=8 + length) if body else np.empty(0, np.uint8)
+    return entries, metadata
+
+
+def _read(path: Any, file: IO[bytes], entries: dict[str, Any]) -> dict[str, Any]:
+    """The arrays, each in memory of its own: one of them that stays keeps no other one alive."""
+    found = {}
+    for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda item: item[1][2:]):  # as in the file
+        raw_dtype = NUMPY.raw_dtype(dtypes.BY_NAME[dtype])
+        array = np.empty(math.prod(shape), raw_dtype)
+        content = array.view(np.uint8)
+        if end > begin and file.readinto(content.data) < end - begin:  # type: ignore[attr-defined]
+            raise _broken(path, f"it became shorter while {name!r} was being read")
+        found[name] = (_truth(content) if dtype == "bool" else array).reshape(shape)
+    return {name: found[name] for name in entries}
+
+
+def _mapped(file: IO[bytes], start: int, entries: dict[str, Any]) -> dict[str, Any]:
+    """The arrays as views of a memory map, but for those that cannot be."""
+    body = max((end for *_, end in entries.values()), default=0)
+    bytes_of_file = np.memmap(file, np.uint8, "r", offset=start) if body else np.empty(0, np.uint8)
     arrays = {}
     for name, (dtype, shape, begin, end) in entries.items():
         part = bytes_of_file[begin:end]
         if dtype == "bool":
-            part = part != 0  # a byte that is neither 0 nor 1 would be a third truth value to NumPy
+            part = _truth(part)
         raw_dtype = NUMPY.raw_dtype(dtypes.BY_NAME[dtype])
-        if (8 + length + begin) % raw_dtype.itemsize:  # files of others need not align their arrays
+        if (start + begin) % raw_dtype.itemsize:  # files of others need not align their arrays
             part = part.copy()
         arrays[name] = array = np.asarray(part).view(raw_dtype).reshape(shape)
         array.flags.writeable = False
-    return arrays, metadata
+    return arrays
+
+
+def _truth(content: Any) -> Any:
+    """Bytes as booleans: one that is neither 0 nor 1 would be a third truth value to NumPy."""
+    return content != 0
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

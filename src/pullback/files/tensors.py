@@ -32,11 +32,37 @@ def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Map
     write_arrays(path, {name: as_numpy(name, value) for name, value in tensors.items()}, metadata)
 
 
-def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, by name. On the "numpy" device they are read from the disk when used."""
+def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool = False) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, by name, in memory of their own.
+
+    With `mmap=True` they are views of the file on the "numpy" device, read from the disk when used and without a second
+    copy in memory, for files that nobody writes to: what is changed in the file changes in the tensors, and one that is
+    cut off ends the process. (`pb.save` replaces a file by a new one; that is no such change.)
+
+    Parameters
+    ----------
+    path : str or path
+        A safetensors file, of any program.
+    device : str, optional
+        Where the tensors go, by default "numpy".
+    mmap : bool, optional
+        Whether to leave the values in the file until they are used.
+
+    Returns
+    -------
+    dict of str to Tensor
+
+    Examples
+    --------
+    >>> import pullback as pb, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> pb.save({"weight": pb.ones(2)}, path)
+    >>> pb.load(path)["weight"], pb.load(path, mmap=True)["weight"]
+    (tensor([1., 1.]), tensor([1., 1.]))
+    """
     from ..functions.creation import asarray
 
-    arrays, _ = read_arrays(path)
+    arrays, _ = read_arrays(path, mmap)
     return {name: asarray(array, device=device or "numpy") for name, array in arrays.items()}
 
 

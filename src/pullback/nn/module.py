@@ -10,7 +10,7 @@ from .. import tree
 from ..errors import ConfigurationError, GradientError
 from ..functions.creation import asarray
 from ..tensor.core import Tensor
-from . import placement, state
+from . import naming, placement, state
 from .rebuilding import from_tree, to_tree
 
 _PARAMETER, _BUFFER, _UNSAVED = "parameter", "buffer", "buffer that is not saved"
@@ -73,7 +73,11 @@ class Module:
         return copy
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except naming.NAMED as error:
+            naming.name_layer(error, self, (*args, *kwargs.values()))
+            raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; calling the module calls this."""

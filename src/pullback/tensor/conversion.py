@@ -18,12 +18,16 @@ from .core import Tensor, created, make, resolved
 # -- leaving the graph -----------------------------------------------------------------------------
 
 
-def refuse_tracked(tensor: Tensor, what: str, instead: str = "") -> None:
+def refuse_tracked(tensor: Tensor, what: str, instead: str = "", purpose: str = "") -> None:
     """A gradient is never lost silently: exporting a tensor that needs one is an error, which names what keeps it."""
     if (resolved(tensor)._node is not None or isinstance(tensor, forward.Dual)) and modes.is_recording():
         raise GradientError(
             f"{what}: this tensor of shape {tensor.shape} requires a gradient, which would be lost. "
-            + (f"To keep it, {instead}. For the values alone write " if instead else "Write ")
+            + (
+                f"To keep it, {instead}. For the values alone {purpose and purpose + ' '}write "
+                if instead
+                else "Write "
+            )
             + ("`t.detach()` or `t.item()`." if tensor.size == 1 else "`t.detach()`.")
         )
 

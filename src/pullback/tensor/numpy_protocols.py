@@ -138,7 +138,8 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """The values for `np.asarray`: read-only where they share the tensor's memory."""
-    refuse_tracked(self, "numpy.asarray", "join tensors with `np.stack` or `pb.asarray` instead of `np.array`")
+    instead = "join tensors with `np.stack` or `pb.asarray` instead of `np.array`"
+    refuse_tracked(self, "numpy.asarray", instead, "(to plot it, say)")
     values = values_of(self)
     if dtype is not None and values.dtype != dtype:
         if copy is False:

@@ -11,10 +11,11 @@ from ..autodiff.apply import apply
 from ..autodiff.fast import function_for, operate
 from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import NUMPY_TABLE
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, GradientError, ShapeError
 from ..modes import NO_GRAD, current as mode
 from .conversion import refuse_tracked
 from .core import Tensor, make, resolved
+from .printing import is_formatting
 
 _API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 Operator = Callable[[Tensor, Any], Any]
@@ -92,7 +93,11 @@ _install("__invert__", _invert)
 
 def _number(self: Tensor, name: str) -> Any:
     """The one element as a Python number, which can carry no gradient."""
-    refuse_tracked(self, f"{name}()", "use functions of NumPy or Pullback, not of `math`")
+    try:
+        refuse_tracked(self, f"{name}()", "use functions of NumPy or Pullback, not of `math`")
+    except GradientError:
+        if not is_formatting(sys._getframe(2)):  # a text has no gradient, as of `print(t)`: none is lost
+            raise
     return _element(self, name)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dis
+from functools import cache
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -65,6 +68,26 @@ def text_of_dual(dual: Any) -> str:
     if "\n" in primal + tangent or len(primal + tangent) > 80:
         return f"dual(\n{primal},\n{tangent},\nlevel={dual.level})"
     return f"dual({primal}, {tangent}, level={dual.level})"
+
+
+def is_formatting(frame: FrameType) -> bool:
+    """Whether a frame is in the middle of `text % values`, which asks for numbers just as `float(t)` does.
+
+    No other `%` that Python has does so: the one of numbers leaves a tensor to the tensor.
+    """
+    code = frame.f_code.co_code
+    return (code[frame.f_lasti], code[frame.f_lasti + 1]) in _remainders()
+
+
+@cache
+def _remainders() -> frozenset[tuple[int, int]]:
+    """The instructions of `a % b` and `a %= b`, with their arguments."""
+    found = []
+    for source in ("a % b", "a %= b"):
+        for instruction in dis.get_instructions(compile(source, "", "exec")):
+            if instruction.opname == "BINARY_OP":
+                found.append((instruction.opcode, instruction.arg or 0))
+    return frozenset(found)
 
 
 def formatted(tensor: Any, specification: str) -> str:

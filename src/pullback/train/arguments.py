@@ -22,6 +22,7 @@ def check_parts(model: Any, loss: Any, optimizer: Any, scaler: Any, average: Any
         raise _wrong("the loss is a function of (output, target), such as pb.mse_loss or pb.nn.MSELoss()", loss)
     if not isinstance(optimizer, Optimizer):
         raise _wrong("the optimizer is one of pb.optim, such as pb.optim.Adam(model.parameters())", optimizer)
+    _check_parameters(model, optimizer)
     if not (scaler is None or isinstance(scaler, LossScaler)):
         raise _wrong("scaler is a pb.optim.LossScaler()", scaler)
     if not (average is None or isinstance(average, (float, ExponentialMovingAverage))):
@@ -31,6 +32,27 @@ def check_parts(model: Any, loss: Any, optimizer: Any, scaler: Any, average: Any
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise ConfigurationError(f"Trainer: {_described(callback)} is not a pb.train.Callback.")
+
+
+def _check_parameters(model: Module, optimizer: Optimizer) -> None:
+    """Refuse an optimizer that does not hold the model's parameters: they would stand still without a word."""
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    learned = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    missing = [name for name, parameter in learned.items() if id(parameter) not in held]
+    if not missing:
+        return
+    kind = type(optimizer).__name__
+    names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    if len(missing) == len(learned):
+        raise ConfigurationError(
+            f"Trainer: the optimizer holds none of the model's parameters ({names}), but those of another model, or of "
+            f"a copy. Write `pb.optim.{kind}(model.parameters(), ...)` with the model that is trained."
+        )
+    raise ConfigurationError(
+        f"Trainer: the optimizer holds {len(learned) - len(missing)} of the model's {len(learned)} parameters that "
+        f"require a gradient, and not {names}. Write `pb.optim.{kind}(model.parameters(), ...)`, or freeze "
+        "those that are not to be trained with `model.freeze(...)`."
+    )
 
 
 def check_folder(folder: Any, checkpoint_every: Any, best: Any) -> None:

@@ -28,6 +28,10 @@ class Callback:
     ...         print(record["step"], round(record["loss"], 3))
     """
 
+    def files(self, folder: Path) -> list[str]:
+        """The names of what it writes in the trainer's folder: where one is somebody else's, no run begins."""
+        return []
+
     def on_start(self, trainer: Trainer) -> None:
         """Training begins, or goes on after `load_state_dict`."""
 

@@ -106,7 +106,7 @@ def line_chart(
     drawn = [(line, _bounded(line.points)) for line in lines]
     drawn = [(line, points) for line, points in drawn if points]
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width} {height}" width="{width}" '
+        f'{_OPENING} viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{escaped(title)}"'
     )
     heading = f'<rect class="paper" width="{width}" height="{height}" rx="8"/>' + _heading(title, unit)
@@ -124,6 +124,10 @@ def line_chart(
     body += _bad_marks([points for _, points in drawn], x, y)
     body += _legend([line for line, _ in drawn], width)
     return f"{head} {_hover_data(drawn, x, y)}>{''.join(body)}</svg>"
+
+
+_OPENING = '<svg xmlns="http://www.w3.org/2000/svg" class="chart"'
+STANDALONE_BEGINNING = _OPENING.encode()  # by which a file of ours is known
 
 
 def standalone(svg: str) -> str:

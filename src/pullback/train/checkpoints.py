@@ -10,23 +10,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any, Iterator, Mapping
+from typing import Any, Mapping
 
 import numpy as np
 
 from ..backends import NUMPY
 from ..errors import ConfigurationError, FileFormatError
-from ..files.atomic import remove_leftovers, sync_folder
 from ..files.safetensors import read_arrays, write_arrays
 from .packing import packed, unpacked
 
 _FORMAT = "pullback.training"
 _VERSION = "1"
-_NAME = re.compile(r"step-(\d{8,})\.safetensors")
+_NAME = re.compile(r"step-([0-9]{8,})\.safetensors")
+_LEFTOVER = re.compile(r"\.step-[0-9]{8,}\.safetensors\.[a-z0-9_]{8}\.part")
 
 
 def write_checkpoint(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
@@ -83,15 +82,30 @@ def _is_padded_with_spaces(path: str | os.PathLike[str]) -> bool:
     return header.rstrip(b" ").endswith(b"}")
 
 
+def is_checkpoint_name(name: str) -> bool:
+    """Whether a checkpoint is called so."""
+    match = _NAME.fullmatch(name)
+    return match is not None and name == _name_of(int(match[1]))  # 000000007 is no name of ours
+
+
+def is_leftover_name(name: str) -> bool:
+    """Whether a checkpoint is called so while it is being written."""
+    return _LEFTOVER.fullmatch(name) is not None
+
+
+def _name_of(step: int) -> str:
+    return f"step-{step:08d}.safetensors"
+
+
 class CheckpointFolder:
-    """The checkpoints of one run: `checkpoints/step-00001200.safetensors`, the newest `keep` of them, and the best.
+    """The checkpoints of one run: `checkpoints/step-00001200.safetensors`, the newest `keep` of them.
 
     >>> import tempfile
     >>> from pullback.train.checkpoints import CheckpointFolder
     >>> checkpoints = CheckpointFolder(tempfile.mkdtemp(), keep=2)
-    >>> with checkpoints.claimed():
-    ...     for step in (10, 20, 30):
-    ...         path = checkpoints.write(step, {"step": step})
+    >>> checkpoints.folder.mkdir()
+    >>> for step in (10, 20, 30):
+    ...     path = checkpoints.write(step, {"step": step})
     >>> checkpoints.steps(), checkpoints.newest()
     ([20, 30], {'step': 30})
     """
@@ -100,61 +114,23 @@ class CheckpointFolder:
         if keep < 1:
             raise ConfigurationError(f"keep={keep}: at least one checkpoint must be kept.")
         self.folder = Path(folder) / "checkpoints"
-        self.best = Path(folder) / "best.safetensors"
         self.keep = keep
 
     def path(self, step: int) -> Path:
-        return self.folder / f"step-{step:08d}.safetensors"
+        return self.folder / _name_of(step)
 
     def steps(self) -> list[int]:
         """The steps of which there is a checkpoint, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = {int(match[1]) for name in os.listdir(self.folder) if (match := _NAME.fullmatch(name))}
-        return sorted(step for step in found if self.path(step).exists())  # 000000007 is no name of ours
-
-    def refuse_existing(self) -> None:
-        """Raise if a run has written here."""
-        steps = self.steps()
-        if steps:
-            raise ConfigurationError(
-                f"{self.folder.parent} already holds a run, up to step {steps[-1]}. Pass resume=True to go on with "
-                "it, overwrite=True to replace it, or another folder."
-            )
-
-    @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Inside, the folder is there, can be written to, and is no other process's; what a killed one left is gone."""
-        self._make()
-        with open(self.folder / ".lock", "w") as file:
-            _lock(file, self.folder.parent)
-            for leftover in self.folder.glob(".step-*.part"):
-                leftover.unlink(missing_ok=True)
-            remove_leftovers(self.best)
-            yield
-
-    def _make(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=self.folder) as file:
-                file.write(b"can this be written?")
-        except OSError as error:
-            raise ConfigurationError(
-                f"checkpoints cannot be written to {self.folder}: {error.strerror or error}. "
-                "Choose another folder, or make this one writable."
-            ) from error
-        for place in (self.folder.parent, self.folder.parent.parent):  # which may have been made as well
-            sync_folder(place)
-
-    def clear(self) -> None:
-        """Remove all checkpoints, newest last, so that a run cut off here is still known as one."""
-        for step in self.steps():
-            self.path(step).unlink()
-        self.best.unlink(missing_ok=True)
+        return sorted(int(name[5:].split(".")[0]) for name in os.listdir(self.folder) if is_checkpoint_name(name))
 
     def write(self, step: int, state: Mapping[str, Any]) -> Path:
         """Write a checkpoint, then remove those that are too many."""
         path = self.path(step)
+        for place in (self.folder, path):
+            if place.is_symlink():
+                raise ConfigurationError(f"{place} is a symbolic link, so it is neither replaced nor followed.")
         write_checkpoint(path, state)
         for old in self.steps()[: -self.keep]:
             with suppress(FileNotFoundError):
@@ -182,19 +158,3 @@ class CheckpointFolder:
                 "out of the folder. Nothing was changed."
             )
         return "There is no older checkpoint that is sound. Nothing was changed."
-
-
-def _lock(file: IO[str], folder: Path) -> None:
-    """Refuse a folder that another process has locked; the lock goes when the file is closed or its process killed."""
-    try:
-        import fcntl
-    except ImportError:  # the system has no such locks
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ConfigurationError(
-            f"another process is training in {folder}. Wait for it to end, or use another folder."
-        ) from None
-    except OSError:  # the file system has none
-        pass

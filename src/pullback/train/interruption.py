@@ -1,4 +1,4 @@
-"""Ctrl-C while training: the first one asks for an end after the step, the second one ends at once."""
+"""Ctrl-C and SIGTERM while training: the first one asks for an end after the step, the second one ends at once."""
 
 from __future__ import annotations
 
@@ -9,30 +9,39 @@ from threading import current_thread, main_thread
 from typing import Any, Callable, Iterator
 
 REASON = "interrupted"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def interruptible(request_stop: Callable[[str], None]) -> Iterator[None]:
-    """Inside, the first SIGINT calls `request_stop("interrupted")`; the next is what it was outside.
+def interruptible(request_stop: Callable[[int], None]) -> Iterator[None]:
+    """Inside, the first SIGINT or SIGTERM calls `request_stop` with its number; the next is what it was outside.
 
-    Only the main thread may say what a signal does, so in any other one nothing changes; nor does it where SIGINT is
-    ignored, as for a program started by `nohup` or in the background.
+    Only the main thread may say what a signal does, so in any other one nothing changes; nor does it for a signal that
+    is ignored, as SIGINT is for a program started by `nohup` or in the background.
     """
-    previous = signal.getsignal(signal.SIGINT)
-    if current_thread() is not main_thread() or previous in (signal.SIG_IGN, None):
-        yield
-        return
+    previous: dict[signal.Signals, Any] = {}
+    if current_thread() is main_thread():
+        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        previous = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
     def stop(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, previous)
-        request_stop(REASON)
-        say("Interrupted: ending after this step. Press Ctrl-C again to end at once.")
+        restore()
+        request_stop(number)
+        if number == signal.SIGINT:
+            say("Interrupted: ending after this step. Press Ctrl-C again to end at once.")
+        else:
+            say("Terminated: ending after this step. Send the signal again to end at once.")
 
-    signal.signal(signal.SIGINT, stop)
     try:
+        for number in previous:
+            signal.signal(number, stop)
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        restore()
 
 
 def say(message: str) -> None:

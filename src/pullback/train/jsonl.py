@@ -6,13 +6,15 @@ import json
 import math
 import os
 import time
+from io import FileIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError, FileFormatError
 from .callbacks import Callback, Record
-from .destination import destination
+from .destination import destination, name_in
 from .figures import count
+from .run_folder import LOG
 
 if TYPE_CHECKING:
     from .history import History
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonLines", "read_log"]
 
+_BEGINNING = b'{"kind":'
 _NOT_FINITE = "not_finite"
 _BLOCK = 1 << 16  # read at once when looking for the end of a line
 
@@ -43,12 +46,16 @@ class JsonLines(Callback):
             raise ConfigurationError(f"JsonLines: every={every} must be at least 1: a line for every so many steps.")
         self._given = path
         self._every = every
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         self._offset: int | None = None  # how long the log is; None before anything was written
+
+    def files(self, folder: Path) -> list[str]:
+        name = name_in(folder, self._given, LOG)
+        return [] if name is None else [name]
 
     def on_start(self, trainer: Trainer) -> None:
         self._close()
-        path = destination(trainer, self._given, "log.jsonl", "JsonLines")
+        path = destination(trainer, self._given, LOG, "JsonLines", _BEGINNING)
         begins = trainer.step == 0  # else it goes on: after a checkpoint, or after an earlier call of fit
         self._file, self._offset = _opened(path, 0 if begins else self._offset or 0)
         if begins:
@@ -65,12 +72,16 @@ class JsonLines(Callback):
         self._write("epoch", record)
 
     def on_end(self, trainer: Trainer, history: History) -> None:
-        self._write("end", {"step": trainer.step, "stop_reason": history.stop_reason})
-        self._close()
+        try:
+            self._write("end", {"step": trainer.step, "stop_reason": history.stop_reason})
+        finally:
+            self._close()
 
     def on_error(self, trainer: Trainer, error: BaseException) -> None:
-        self._write("error", {"step": trainer.step, "error": f"{type(error).__name__}: {error}"})
-        self._close()
+        try:
+            self._write("error", {"step": trainer.step, "error": f"{type(error).__name__}: {error}"})
+        finally:
+            self._close()
 
     def state_dict(self) -> dict[str, Any]:
         """How long the log is now; what a resumed run finds after that is of steps it will make again."""
@@ -85,8 +96,9 @@ class JsonLines(Callback):
         if self._file is None:  # an error before the start
             return
         line = line_of(kind, record).encode() + b"\n"
-        self._file.write(line)
-        self._file.flush()
+        rest = memoryview(line)
+        while rest:  # a disk that is nearly full takes a part, and says so at the next one
+            rest = rest[self._file.write(rest) :]
         self._offset = (self._offset or 0) + len(line)
 
     def _close(self) -> None:
@@ -130,16 +142,17 @@ def read_log(path: str | os.PathLike[str]) -> list[Record]:
     return records
 
 
-def _opened(path: Path, offset: int) -> tuple[IO[bytes], int]:
+def _opened(path: Path, offset: int) -> tuple[FileIO, int]:
     """The file and its length, cut off at `offset`, or after the last whole line before it if it was changed."""
-    file = open(path, "r+b" if path.exists() else "w+b")  # noqa: SIM115 (it stays open during the run)
+    # Without a buffer: what could not be written is not tried again when the file is closed. It stays open for the run.
+    file = open(path, "r+b" if path.exists() else "w+b", buffering=0)  # noqa: SIM115
     length = _end_of_lines(file, min(offset, file.seek(0, os.SEEK_END)))
     file.truncate(length)
     file.seek(length)
     return file, length
 
 
-def _end_of_lines(file: IO[bytes], end: int) -> int:
+def _end_of_lines(file: FileIO, end: int) -> int:
     """Where the last whole line before `end` is over."""
     while end:
         start = max(0, end - _BLOCK)

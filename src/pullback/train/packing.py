@@ -33,7 +33,7 @@ def packed(state: Any) -> tuple[str, dict[str, Any]]:
 
 
 def unpacked(text: str, arrays: Mapping[str, Any]) -> Any:
-    """What `packed` was given. Arrays are copies: they do not hold on to a file."""
+    """What `packed` was given, with the `arrays` themselves in it."""
     try:
         return _unpacked(json.loads(text), dict(arrays))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -77,9 +77,9 @@ def _unpacked(value: Any, arrays: dict[str, Any]) -> Any:
     if kind is None:
         return {key: _unpacked(part, arrays) for key, part in value.items()}
     if kind == "tensor":
-        return asarray(np.array(arrays.pop(value["name"])))
+        return asarray(arrays.pop(value["name"]))
     if kind == "array":
-        return np.array(arrays.pop(value["name"]))
+        return arrays.pop(value["name"])
     items = [_unpacked(part, arrays) for part in value["items"]]
     if kind == "tuple":
         return tuple(items)

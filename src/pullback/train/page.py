@@ -12,6 +12,8 @@ __all__ = ["Table", "page"]
 
 _REFRESH_SECONDS = 10
 _MOST_ROWS = 400
+_OPENING = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
+BEGINNING = _OPENING.encode()  # by which a page of ours is known
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,7 @@ def page(
         f'<div class="card tile"><span>{escaped(label)}</span><b>{escaped(value)}</b></div>' for label, value in tiles
     )
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'{_OPENING} content="{policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta name="color-scheme" content="light dark">{reload}'
         f"<title>{escaped(title)}</title><style>{_STYLE}{CHART_STYLE}</style></head><body><main>"

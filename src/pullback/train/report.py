@@ -9,13 +9,14 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable
 
-from ..files.atomic import atomic_write, remove_leftovers
+from ..files.atomic import atomic_write
 from .callbacks import Callback, Record
-from .charts import Line, line_chart, number_text, standalone
+from .charts import STANDALONE_BEGINNING, Line, line_chart, number_text, standalone
 from .curves import Curve
-from .destination import destination
+from .destination import destination, name_in
 from .figures import count, number
-from .page import Table, page
+from .page import BEGINNING, Table, page
+from .run_folder import LOSS_PICTURE, REPORT
 
 if TYPE_CHECKING:
     from .history import History
@@ -58,7 +59,7 @@ class Report(Callback):
     def __init__(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> None:
         self._given = path
         self._title = title
-        self._path: Path | None = None
+        self._has_begun = False
         self._next = 0.0  # when to write a page
         self._begin()
 
@@ -68,11 +69,25 @@ class Report(Callback):
         self._seconds = 0.0
         self._epoch = 0
 
+    def files(self, folder: Path) -> list[str]:
+        names = [name_in(folder, given, name) for given, name in self._places()]
+        return [name for name in names if name is not None]
+
+    def _places(self) -> list[tuple[Path | None, str]]:
+        """Where the page and the picture go, and what they are called in a trainer's folder."""
+        if self._given is None:
+            return [(None, REPORT), (None, LOSS_PICTURE)]
+        return [(Path(self._given), REPORT), (Path(self._given).with_name(LOSS_PICTURE), LOSS_PICTURE)]
+
+    def _destinations(self, trainer: Trainer) -> list[Path]:
+        """The paths of the page and the picture, which may be written."""
+        beginnings = (BEGINNING, STANDALONE_BEGINNING)
+        places = zip(self._places(), beginnings, strict=True)
+        return [destination(trainer, given, name, "Report", beginning) for (given, name), beginning in places]
+
     def on_start(self, trainer: Trainer) -> None:
-        self._path = destination(trainer, self._given, "report.html", "Report")
-        if self._given is None:  # the folder is the trainer's alone
-            for path in (self._path, self._picture):
-                remove_leftovers(path)
+        self._destinations(trainer)  # refused now rather than at the first page
+        self._has_begun = True
         self._next = 0.0
         if trainer.step == 0:  # else it goes on: after a checkpoint, or after an earlier call of fit
             self._begin()
@@ -101,17 +116,17 @@ class Report(Callback):
             self._write(trainer, f"stopped: {history.stop_reason}", "warning")
         else:
             self._write(trainer, "finished", "good")
-        self._write_picture()
+        self._write_picture(trainer)
 
     def on_error(self, trainer: Trainer, error: BaseException) -> None:
-        if self._path is None:  # it failed before it began
+        if not self._has_begun:  # it failed before it did
             return
         if isinstance(error, KeyboardInterrupt):
             self._write(trainer, "interrupted", "warning")
         else:
             text = "".join(traceback.format_exception(error))
             self._write(trainer, f"failed: {type(error).__name__}", "bad", text)
-        self._write_picture()
+        self._write_picture(trainer)
 
     def state_dict(self) -> dict[str, Any]:
         curves = {
@@ -151,7 +166,6 @@ class Report(Callback):
             self._next = begun + spent / _WRITING_SHARE
 
     def _write(self, trainer: Trainer, status: str, tone: str, error: str | None = None) -> None:
-        assert self._path is not None
         model, optimizer = trainer.model, trainer.optimizer
         layers = list(_layers(model))
         text = page(
@@ -175,16 +189,11 @@ class Report(Callback):
             ],
             error=error,
         )
-        with atomic_write(self._path) as file:
+        with atomic_write(self._destinations(trainer)[0]) as file:  # somebody may have put a link there since
             file.write(text.encode())
 
-    @property
-    def _picture(self) -> Path:
-        assert self._path is not None
-        return self._path.with_name("loss.svg")
-
-    def _write_picture(self) -> None:
-        with atomic_write(self._picture) as file:
+    def _write_picture(self, trainer: Trainer) -> None:
+        with atomic_write(self._destinations(trainer)[1]) as file:
             file.write(standalone(self._chart("loss")).encode())
 
     def _chart(self, name: str) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Mapping
 
 from .callbacks import Callback, Record
-from .destination import destination
+from .destination import destination, name_in
 from .figures import count
+from .run_folder import TENSORBOARD, RunFolder
 
 if TYPE_CHECKING:
     from .history import History
@@ -54,17 +55,32 @@ class TensorBoard(Callback):
         self._step = 0
         self._values: dict[str, float] = {}  # those of the last step: a checkpoint may come between two of them
 
+    def files(self, folder: Path) -> list[str]:
+        return [TENSORBOARD] if self._given is None else []
+
     def on_start(self, trainer: Trainer) -> None:
         self._close()
-        folder = destination(trainer, self._given, "tensorboard", "TensorBoard")
-        folder.mkdir(exist_ok=True)
-        self._file = EventFile(folder)
+        folder, name = self._folder(trainer), event_file_name()
+        own = None if trainer.folder is None else name_in(trainer.folder, folder / name, name)
+        if own is not None:
+            assert trainer.folder is not None
+            RunFolder(trainer.folder).claim(own)
+        self._file = EventFile(folder, name)
         if self._step == trainer.step:
             self._file.restart(trainer.step)
             self._file.scalars(trainer.step, self._values, flush=True)
         else:  # a new run, or the first that is written for TensorBoard
             self._file.restart(trainer.step + 1 if trainer.step else 0)
             self._step, self._values = trainer.step, {}
+
+    def _folder(self, trainer: Trainer) -> Path:
+        """The folder of the event files, which others may write to as well if the user named it."""
+        if self._given is None:
+            folder = destination(trainer, None, TENSORBOARD, "TensorBoard")
+        else:
+            folder = Path(self._given)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def on_step(self, trainer: Trainer, record: Record) -> None:
         self._write(record["step"], {f"train/{name}": record[name] for name in record if name not in _NOT_VALUES})
@@ -114,13 +130,8 @@ class TensorBoard(Callback):
 class EventFile:
     """A new event file in a folder; it is read after those that are there already."""
 
-    def __init__(self, folder: Path) -> None:
-        import socket
-
-        now = time.time_ns()
-        # TensorBoard reads files in the order of their names, so the time comes first, and finely enough for a restart.
-        name = f"events.out.tfevents.{now // 10**9:010d}.{now % 10**9:09d}.{socket.gethostname()}.{os.getpid()}"
-        self._file: IO[bytes] = open(folder / name, "xb")  # noqa: SIM115 (closed by `close`)
+    def __init__(self, folder: Path, name: str | None = None) -> None:
+        self._file: IO[bytes] = open(folder / (name or event_file_name()), "xb")  # noqa: SIM115 (closed by `close`)
         self._flushed = time.monotonic()
         self._tags: dict[str, bytes] = {}
         self._event(0, _field(3, b"brain.Event:2"))
@@ -163,6 +174,14 @@ class EventFile:
         data = _HEAD.pack(0x09, time.time(), 0x10) + _varint(step) + what
         length = _LENGTH.pack(len(data))
         self._file.write(length + _masked(length) + data + _masked(data))
+
+
+def event_file_name() -> str:
+    """A name that comes after those there are: TensorBoard reads files in the order of their names."""
+    import socket
+
+    now = time.time_ns()  # fine enough for a restart
+    return f"events.out.tfevents.{now // 10**9:010d}.{now % 10**9:09d}.{socket.gethostname()}.{os.getpid()}"
 
 
 def _single(value: float) -> float:

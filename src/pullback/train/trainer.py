@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, Callable, Iterable, Sequence
 
 from .. import random
+from ..compiler.thread_count import asked_threads
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..files.tensors import save
 from ..optim.averaging import ExponentialMovingAverage
@@ -18,6 +19,7 @@ from . import metrics as metric_functions
 from .arguments import check_batches, check_count, check_folder, check_parts, check_watched
 from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
+from .destination import destination
 from .early_stopping import Best
 from .evaluation import evaluated
 from .feeding import Feed
@@ -25,6 +27,7 @@ from .figures import count, number
 from .history import History
 from .interruption import REASON, interruptible, say
 from .locating import located
+from .run_folder import BEST, RunFolder
 from .run_state import load_callbacks, load_or_go_back, load_parts, saved_callbacks, saved_parts
 from .totals import Totals
 from .updating import Updater
@@ -106,6 +109,7 @@ class Trainer:
         self.steps_per_epoch: int | None = None
         self.history = History()
         self._updater = Updater(model, loss, optimizer, clip_norm, accumulate, scaler, autocast, average, compile)
+        self._run_folder = None if folder is None else RunFolder(folder)
         self._checkpoints = None if folder is None else CheckpointFolder(folder, keep)
         self._best = None if best is None else Best(best, goal)
         self._watched = best or "validation_loss"  # by a schedule that depends on how training goes
@@ -114,6 +118,7 @@ class Trainer:
         self._generator = random.Generator(seed)
         self._feed = Feed()
         self._stop_reason: str | None = None
+        self.stop_signal: int | None = None  # the one that ended the last call of `fit`
         self._seconds = 0.0  # of earlier stretches of the run
         self._began: float | None = None
         self._last_batch: Any = None
@@ -140,7 +145,9 @@ class Trainer:
         A call starts a new run, at the data's first epoch and with the weights and the optimizer as they are, unless
         `resume` is set: then it goes on from the newest checkpoint in the folder, bit for bit as if there had been no
         interruption; if there is none, from where this trainer stands. A folder that holds a run is refused unless
-        `resume` or `overwrite` is set. Ctrl-C ends the run after the step, with a checkpoint.
+        `resume` or `overwrite` is set, and one with files of others that a run would replace always is. A run that is
+        overwritten is set aside until the new one has a checkpoint, and put back if it gets none. Ctrl-C or SIGTERM
+        ends the run after the step, with a checkpoint.
         """
         if resume and overwrite:
             raise ConfigurationError("fit: resume goes on with a run, overwrite replaces it: set one of them.")
@@ -149,6 +156,7 @@ class Trainer:
         for name, limit in (("epochs", epochs), ("steps", steps)):
             if limit is not None:
                 check_count("fit", name, limit)
+        asked_threads()  # a wrong wish is an error here, not a reason to train without compiling
         check_batches("fit", data)
         check_batches("fit: validation", validation)
         if validate_every is not None:
@@ -160,13 +168,11 @@ class Trainer:
         self._validation, self._validate_every = validation, validate_every
         self._feed = Feed(data)
         self._plan(epochs, steps)
-        if self._checkpoints is None:
-            self._run(resume, overwrite)
+        if self._run_folder is None:
+            self._run(resume)
         else:
-            if not (resume or overwrite):
-                self._checkpoints.refuse_existing()
-            with self._checkpoints.claimed():
-                self._run(resume, overwrite)
+            with self._run_folder.claimed(self._files(), resume=resume, overwrite=overwrite):
+                self._run(resume)
         return self.history
 
     def evaluate(self, data: Iterable[Any]) -> dict[str, float]:
@@ -208,13 +214,17 @@ class Trainer:
                 whole = epochs * self.steps_per_epoch
                 self.total_steps = whole if steps is None else min(steps, whole)
 
-    def _find_start(self, resume: bool, overwrite: bool) -> None:
+    def _files(self) -> list[str]:
+        """The names in the folder that this run will write."""
+        assert self.folder is not None
+        names = [name for callback in self.callbacks for name in callback.files(self.folder)]
+        return names if self._best is None else [BEST, *names]
+
+    def _find_start(self, resume: bool) -> None:
         """Go to the beginning of a new run, or to where the one to go on with was: on the disk, or in memory."""
         state = None
         if self._checkpoints is not None and resume:
             state = self._checkpoints.newest()
-        elif self._checkpoints is not None and overwrite:
-            self._checkpoints.clear()
         if state is not None:
             load_or_go_back(self._load, state, before=self._state())
             self._unsaved = False
@@ -239,9 +249,9 @@ class Trainer:
 
     # -- the loop ----------------------------------------------------------------------------------
 
-    def _run(self, resume: bool, overwrite: bool) -> None:
-        self._find_start(resume, overwrite)
-        self._stop_reason = self.history.stop_reason = None
+    def _run(self, resume: bool) -> None:
+        self._find_start(resume)
+        self._stop_reason = self.history.stop_reason = self.stop_signal = None
         self._began = perf_counter()
         self._tell = teller(self.callbacks, self)
         if not self.model.training:
@@ -249,7 +259,7 @@ class Trainer:
         self._updater.begin()
         self._updater.choose()
         self._totals.reset_step()
-        with interruptible(self.request_stop), random.using(self._generator):
+        with interruptible(self._stop_by), random.using(self._generator):
             try:
                 self._tell("on_start")
                 while not self._is_over():
@@ -263,6 +273,10 @@ class Trainer:
                 self._seconds = self.seconds
                 self._began = None
                 self._left_at = self._feed.state_dict()
+
+    def _stop_by(self, signal: int) -> None:
+        self.stop_signal = signal
+        self.request_stop(REASON)
 
     def _is_over(self) -> bool:
         if self._stop_reason is not None:
@@ -423,6 +437,7 @@ class Trainer:
 
     def _save(self) -> None:
         path = self._checkpoints.write(self.step, self._state())  # type: ignore[union-attr]
+        self._run_folder.keep_new()  # type: ignore[union-attr]
         self._unsaved = False
         self._tell("on_checkpoint", path)
 
@@ -430,4 +445,4 @@ class Trainer:
         best: Any = self._best
         about = {"step": str(best.step), best.name: repr(best.value)}
         with self._updater.averaged():
-            save(self.model.state_dict(), self._checkpoints.best, about)  # type: ignore[union-attr]
+            save(self.model.state_dict(), destination(self, None, BEST, "best"), about)

@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import ConfigurationError
+from ...thread_count import LIMIT, asked_threads
 from . import dispatch as runtime
 
-#: The most threads that one program is given unless the user asks for more, and the most that can be asked for.
-USUAL_LIMIT, LIMIT = 16, 128
+__all__ = ["LIMIT", "USUAL_LIMIT"]
+
+#: The most threads that one program is given unless the user asks for more.
+USUAL_LIMIT = 16
 
 
 def default_threads() -> int:
     """$PULLBACK_NUM_THREADS, or one thread for each processor whose time this process may use."""
-    asked = os.environ.get("PULLBACK_NUM_THREADS")
-    if asked:
-        if not asked.isdecimal() or int(asked) < 1:
-            raise ConfigurationError(f"PULLBACK_NUM_THREADS is {asked!r}; it must be a number of threads, 1 or more.")
-        return min(int(asked), LIMIT)
+    asked = asked_threads()
+    if asked is not None:
+        return asked
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
     else:

@@ -23,7 +23,7 @@ from . import (
 from .core import Tensor
 from .numpy_movement import is_movement, moved
 from .numpy_protocols import refuse_output, written
-from .numpy_values import rehearse, valued, with_numpys_errors
+from .numpy_values import as_numpys, rehearse, valued
 
 _NO_VALUE = np._NoValue
 MODULES = (numpy_calculus, numpy_padding, numpy_quantiles, numpy_reductions, numpy_selection, numpy_shapes)
@@ -49,7 +49,7 @@ DIRECT = frozenset((
     "min", "moveaxis", "outer", "piecewise", "prod", "ravel", "reshape", "squeeze", "stack", "std", "sum", "swapaxes",
     "trace", "transpose", "tril", "triu", "var", "vstack", "where",
 ))  # fmt: skip
-_PLAIN = frozenset((int, bool, type(None), type(_NO_VALUE)))
+_PLAIN = frozenset((Tensor, int, float, bool, type(None), type(_NO_VALUE), np.ndarray))
 
 
 def _is_direct(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -57,14 +57,22 @@ def _is_direct(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     if name == "piecewise":
         return True  # its functions are for tensors, and must not be called twice
     if name not in DIRECT:
-        return name == "dot" and len(args) == 2 and not kwargs and all([getattr(x, "ndim", 0) in (1, 2) for x in args])
-    for i, x in enumerate((*args, *kwargs.values())):
+        return name == "dot" and not kwargs and _is_product_of_matrices(*args)
+    if not _NO_WORDS.issuperset(kwargs):
+        return False
+    for i, x in enumerate((*args, *kwargs.values()) if kwargs else args):
         kind = type(x)
-        if kind in _PLAIN or isinstance(x, (Tensor, np.ndarray)) or (i == 0 and kind in (list, tuple)):
-            continue
-        if not (kind is tuple and all([type(part) is int for part in x])):
-            return False
-    return not (isinstance(args[0] if args else None, Tensor) and args[0].ndim == 0) and kwargs.keys() <= _NO_WORDS
+        if kind not in _PLAIN and not (kind is tuple and all([type(part) is int for part in x])):
+            if i or kind not in (list, tuple):
+                return False
+    return not (args and type(args[0]) is Tensor and args[0].ndim == 0)
+
+
+def _is_product_of_matrices(x: Any, y: Any, *rest: Any) -> bool:
+    """Whether BLAS computes `np.dot` of these in one call, as it does for `pb.dot`."""
+    if rest or getattr(x, "ndim", 0) not in (1, 2) or getattr(y, "ndim", 0) not in (1, 2):
+        return False
+    return x.dtype == y.dtype and isinstance(x, (Tensor, np.ndarray)) and isinstance(y, (Tensor, np.ndarray))
 
 
 _NO_WORDS = frozenset(("a", "axis", "axes", "keepdims", "shape", "arrays"))
@@ -117,8 +125,19 @@ def _entry(function: Any) -> Entry:
 def call(entry: Entry, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call an implementation, with the values and the errors of NumPy's `function`."""
     name = entry.name
+    if len(args) == 1 and not kwargs and name in DIRECT and type(args[0]) is Tensor and args[0].ndim:
+        try:
+            return entry.implementation(args[0])  # type: ignore[misc]
+        except Exception as error:
+            raise as_numpys(error, function, args, kwargs) from error
     named = kwargs if entry.positions is None else {**dict(zip(entry.positions, args)), **kwargs}
     out = named.get("out")
+    if out is None and _is_direct(name, args, kwargs):
+        try:
+            return entry.implementation(*(args if entry.positions is None else ()), **_known(entry, named))  # type: ignore[misc]
+        except Exception as error:
+            if not is_movement(name):
+                raise as_numpys(error, function, args, kwargs) from error
     if out is not None:
         if "out" not in kwargs:  # by position
             args, kwargs = (), named
@@ -136,10 +155,7 @@ def call(entry: Entry, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
     if name in WRITING:
         return _write(name, function, composed, args, kwargs)
-    if _is_direct(name, args, kwargs):
-        result = with_numpys_errors(function, composed, args, kwargs)
-    else:
-        result = valued(function, composed, args, kwargs)
+    result = valued(function, composed, args, kwargs)
     return result if out is None else written(out, result, f"np.{name}(..., out=)")
 
 

@@ -12,9 +12,9 @@ import pullback as pb
 
 from ..autodiff.apply import PYTHON_SCALARS
 from . import numpy_ufunc_methods as methods
-from .core import Tensor
+from .core import Tensor, resolved
 from .numpy_protocols import in_numpy, in_tensors, refuse_output
-from .numpy_values import have_values, rehearse, valued, with_numpys_errors
+from .numpy_values import as_numpys, have_values, rehearse, valued
 
 #: NumPy's name, where Pullback's (the array API standard's) is another one.
 _RENAMED = {
@@ -99,6 +99,10 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 }
 
 
+#: Ufuncs of which NumPy computes the values: those that are several functions of ours, and those without a gradient.
+_COMPUTED = frozenset(getattr(np, name) for name in (*_COMPOSED, *_VALUES_ALONE) if name != "clip")
+
+
 def operand(x: Any) -> Any:
     """An argument of a NumPy function as a tensor or Python number; lists have NumPy's dtype, not our default one."""
     if isinstance(x, Tensor) or type(x) in PYTHON_SCALARS:
@@ -141,18 +145,18 @@ def is_accepted(ufunc: Any) -> bool:
 
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
+    if method == "__call__" and not kwargs and ufunc not in _COMPUTED:
+        function = _function(ufunc)
+        if ufunc is np.tanh and resolved(inputs[0])._data.dtype.kind == "c":  # zeros at infinity have other signs
+            return valued(ufunc, lambda: function(*inputs), inputs, kwargs)
+        try:
+            return function(*[x if type(x) is Tensor else operand(x) for x in inputs])
+        except Exception as error:
+            raise as_numpys(error, ufunc, inputs, kwargs) from error
     name = ufunc.__name__
     run = getattr(ufunc, method)
     if name in _VALUES_ALONE and method != "at" and have_values((inputs, kwargs)):
         return in_tensors(run(*in_numpy(inputs), **in_numpy(kwargs)))
-    if method == "__call__" and not kwargs:
-        function = _function(ufunc)
-
-        def composed() -> Any:
-            return function(*[x if type(x) is Tensor else operand(x) for x in inputs])
-
-        exact = name not in _COMPOSED and not any([isinstance(x, Tensor) and x.dtype.kind == "complex" for x in inputs])
-        return (with_numpys_errors if exact else valued)(run, composed, inputs, kwargs)
     if method == "__call__" and kwargs.get("where", True) is not True:
         raise NotImplementedError(
             f"np.{name}: `where=` is not supported on a tensor that requires a gradient. "

@@ -72,17 +72,10 @@ def _joined(result: Any, values: Any) -> Any:
     return _of_numpy(result, values)
 
 
-def with_numpys_errors(
-    function: Callable[..., Any], composed: Callable[[], Any], args: tuple[Any, ...], kwargs: Any
-) -> Any:
-    """What `composed` computes; where it raises, the error is one that NumPy's `function` would raise."""
-    try:
-        return composed()
-    except Exception as error:
-        theirs = _error_of(function, args, kwargs) if have_values((args, kwargs)) else None
-        if theirs is None or isinstance(error, (GradientError, _public_class(theirs))):
-            raise
-        raise theirs from error
+def as_numpys(error: Exception, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Exception:
+    """An error of ours, or the one that NumPy's `function` raises, where ours is not of its class."""
+    theirs = _error_of(function, args, kwargs) if have_values((args, kwargs)) else None
+    return error if theirs is None or isinstance(error, (GradientError, _public_class(theirs))) else theirs
 
 
 def rehearse(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> None:

@@ -1,5 +1,6 @@
 """The errors Pullback raises; each is also the built-in error a NumPy user would catch."""
 
+from numpy.exceptions import AxisError as NumpyAxisError
 from numpy.linalg import LinAlgError
 
 
@@ -39,7 +40,7 @@ class IndexingError(PullbackError, IndexError):
     """An index is not one, or points outside."""
 
 
-class AxisError(ShapeError, IndexError):
+class AxisError(ShapeError, NumpyAxisError):
     """An axis that an array does not have, or one named twice."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.tensor import numpy_calculus, numpy_linalg, numpy_reductions, numpy_selection, numpy_shapes
+from pullback.tensor import numpy_functions, numpy_linalg
 
 from .numpy_cases import CASES
 
@@ -285,16 +285,11 @@ ARRAY = np.zeros(4, np.float32)
         (lambda t: int(t[0]), pb.GradientError, r"t\.item\(\)"),
         (lambda t: complex(t[0]), pb.GradientError, r"t\.item\(\)"),
         (lambda t: np.add(t, t, where=ARRAY > 0), TypeError, "np.where"),
-        (lambda t: np.sum(t, where=ARRAY > 0), TypeError, "np.sum: `where=`"),
-        (lambda t: np.sum(t, 0, None, None, False, 0, ARRAY > 0), TypeError, "np.sum: `where=`"),
-        (lambda t: np.quantile(t, 0.5, method="lower"), TypeError, "method='lower'"),
-        (lambda t: np.reshape(t, (2, 2), order="F"), TypeError, "order='F'"),
+        (lambda t: np.quantile(t, t[0] / 5), TypeError, "np.quantile has a gradient with respect to `a` alone"),
         (lambda t: np.histogram(t), TypeError, "np.histogram has no gradient here"),
         (lambda t: np.spacing(t), TypeError, "`spacing` has no gradient here"),
-        (lambda t: np.add.reduceat(t, [0, 2]), TypeError, "np.add.reduceat"),
-        (lambda t: np.bitwise_and.reduce(t), TypeError, "np.bitwise_and.reduce"),
+        (lambda t: np.bitwise_and.reduce(t), TypeError, "bitwise_and"),
         (lambda t: np.multiply.at(t * 1, [0], 2.0), TypeError, "np.add.at and np.subtract.at have"),
-        (lambda t: np.linalg.tensorsolve(t, t), TypeError, "np.linalg.tensorsolve"),
         (lambda t: np.matmul(t, t, axes=[(0,), (0,), ()]), TypeError, "`axes=`"),
     ],
 )
@@ -393,14 +388,14 @@ def test_operators_with_arrays_go_both_ways():
 
 
 def _implementations():
-    for module in (numpy_calculus, numpy_reductions, numpy_selection, numpy_shapes):
+    for module in numpy_functions.MODULES:
         for name, function in vars(module).items():
             if name.startswith("numpy_"):
                 yield np, name.removeprefix("numpy_"), function
     for name, function in vars(numpy_linalg).items():
         if name.startswith("linalg_"):
             yield np.linalg, name.removeprefix("linalg_"), function
-    for name in sorted(numpy_linalg._ONE_AXIS | numpy_linalg._SEVERAL_AXES | numpy_linalg._SHIFTS):
+    for name in sorted(numpy_linalg._ONE_AXIS | numpy_linalg._SEVERAL_AXES):
         yield np.fft, name, numpy_linalg.find("fft", name)
 
 
@@ -412,7 +407,8 @@ def test_arguments_are_named_as_in_numpy(namespace, name, function):
         pytest.skip("arguments are compared with those of NumPy 2.4")
     theirs = inspect.signature(getattr(namespace, name)).parameters
     ours = inspect.signature(function).parameters
-    accepted = {"constant_values"} if name == "pad" else set()
+    accepted = {"constant_values", "end_values", "stat_length", "reflect_type"} if name == "pad" else set()
+    accepted |= {"einsum": {"dtype", "order"}, "clip": {"dtype"}}.get(name, set())  # among NumPy's **kwargs
     if name == "empty_like":
         accepted.add("a")  # NumPy calls it `prototype`; it is given by position
     assert not set(ours) - set(theirs) - accepted
@@ -421,7 +417,7 @@ def test_arguments_are_named_as_in_numpy(namespace, name, function):
         if other is not None and parameter.default is not inspect.Parameter.empty:
             values = (parameter.default, other.default)
             plain = [None if value is np._NoValue or value is False else value for value in values]
-            assert plain[0] == plain[1] or key in ("shift", "ddof", "dtype"), (key, values)
+            assert plain[0] == plain[1] or key in ("shift", "ddof", "dtype", "where"), (key, values)
 
 
 def test_float_power_of_a_tensor_and_a_number():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+import numpy as np
+
 from ..autodiff.forward import variable
 from ..functions import activations, elementwise, indexing, linear, manipulation, reductions, sets, sorting, special
 from ..functions.data_types import astype
@@ -28,7 +30,10 @@ def _several(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that takes a tuple of integers, or the integers one by one."""
 
     def method(self: Tensor, *integers: Any, **options: Any) -> Tensor:
-        return function(self, *(integers if len(integers) < 2 else (integers,)), **options)
+        integers = integers if len(integers) < 2 else (integers,)
+        if function is manipulation.reshape and "order" in options:
+            return np.reshape(self, *integers, **options)
+        return function(self, *integers, **options)
 
     method.__name__ = function.__name__
     method.__doc__ = function.__doc__
@@ -37,6 +42,42 @@ def _several(function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _name in ("reshape", "permute_dims", "transpose", "broadcast_to", "tile"):
     setattr(Tensor, _name, _several(getattr(manipulation, _name)))
+
+
+def _in_order(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`ravel` and `flatten` with NumPy's order, too: the last axis runs fastest, or with "F" the first."""
+
+    def method(self: Tensor, *order: Any, **options: Any) -> Tensor:
+        if (order and isinstance(order[0], str)) or "order" in options:
+            return np.ravel(self, *order, **options)
+        return function(self, *order, **options)
+
+    method.__name__ = function.__name__
+    method.__doc__ = function.__doc__
+    return method
+
+
+def _with_ddof(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`var` and `std` with NumPy's name for the correction, too."""
+
+    def method(
+        self: Tensor, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        return function(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
+
+    method.__name__ = function.__name__
+    method.__doc__ = function.__doc__
+    return method
+
+
+def _flat(self: Tensor) -> Tensor:
+    """All elements along one axis, to read: `t.flat[3]`, `for x in t.flat`. Write to `t.ravel()` and reshape it.
+
+    >>> import pullback as pb
+    >>> pb.tensor([[1.0, 2.0], [3.0, 4.0]]).flat[2]
+    tensor(3.)
+    """
+    return manipulation.ravel(self)
 
 
 def _flattened(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,6 +124,11 @@ def _sort(self: Tensor, axis: int = -1, *, descending: bool = False, stable: boo
 for _name, _attribute in {
     "cumsum": _flattened(reductions.cumulative_sum),
     "cumprod": _flattened(reductions.cumulative_prod),
+    "std": _with_ddof(reductions.std),
+    "var": _with_ddof(reductions.var),
+    "ravel": _in_order(manipulation.ravel),
+    "flatten": _in_order(manipulation.flatten),
+    "flat": property(_flat),
     "astype": astype,
     "conjugate": elementwise.conj,
     "copy": _copy,

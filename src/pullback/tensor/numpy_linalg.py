@@ -10,13 +10,16 @@ import numpy as np
 import pullback as pb
 
 from ..errors import DtypeError, ShapeError
-from .numpy_shapes import _tensor, numpy_diagonal, numpy_trace
+from .numpy_protocols import in_numpy
+from .numpy_reductions import numpy_tensordot
+from .numpy_shapes import _tensor, numpy_trace
+from .numpy_values import have_values
 
 
 def find(module: str, name: str) -> Callable[..., Any] | None:
     """The implementation of `np.linalg.NAME` or `np.fft.NAME`, or None."""
     if module == "fft":
-        return _transform(name) if name in _ONE_AXIS | _SEVERAL_AXES | _SHIFTS else None
+        return _transform(name) if name in _ONE_AXIS | _SEVERAL_AXES else None
     return globals().get("linalg_" + name)
 
 
@@ -24,7 +27,6 @@ def find(module: str, name: str) -> Callable[..., Any] | None:
 
 _ONE_AXIS = {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft"}
 _SEVERAL_AXES = {"fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"}
-_SHIFTS = {"fftshift", "ifftshift"}
 
 
 def _transform(name: str) -> Callable[..., Any]:
@@ -34,16 +36,26 @@ def _transform(name: str) -> Callable[..., Any]:
             return getattr(pb.fft, name)(_tensor(a), n=n, axis=axis, norm=norm or "backward")
 
         return along_one
-    if name in _SHIFTS:
-
-        def shifted(x: Any, axes: Any = None) -> Any:
-            return getattr(pb.fft, name)(_tensor(x), axes=axes)
-
-        return shifted
     default = (-2, -1) if name.endswith("2") else None
 
     def along_several(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
-        return getattr(pb.fft, name.replace("2", "n"))(_tensor(a), s=s, axes=axes, norm=norm or "backward")
+        x, norm, kind = _tensor(a), norm or "backward", name.replace("2", "n")
+        if axes is None:
+            axes = range(-x.ndim if s is None else -len(s), 0)
+        axes = [axes] if isinstance(axes, int) else list(axes)
+        sizes = [None if n == -1 else n for n in ([None] * len(axes) if s is None else s)]
+        sizes[:-1] = [x.shape[axis] if n is None else n for n, axis in zip(sizes[:-1], axes)]
+        if kind in ("fftn", "ifftn", "rfftn"):
+            if sizes and sizes[-1] is None:
+                sizes[-1] = x.shape[axes[-1]]
+            pairs = list(zip(sizes, axes))[::-1]  # one after the other, as NumPy does: an axis may come twice
+            for i, (n, axis) in enumerate(pairs):
+                along = "rfft" if kind == "rfftn" and i == 0 else "ifft" if kind == "ifftn" else "fft"
+                x = getattr(pb.fft, along)(x, n=n, axis=axis, norm=norm)
+            return x
+        for n, axis in list(zip(sizes, axes))[:-1]:
+            x = pb.fft.ifft(x, n=n, axis=axis, norm=norm)
+        return pb.fft.irfft(x, n=sizes[-1], axis=axes[-1], norm=norm)
 
     return along_several
 
@@ -53,7 +65,7 @@ def _transform(name: str) -> Callable[..., Any]:
 
 def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     x = _tensor(x)
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (int(axis),)
     if ord is None and (axis is None or len(axes) == 1):
         return pb.linalg.vector_norm(x, axis=axes, keepdims=keepdims)
     if len(axes) == 1:
@@ -68,6 +80,7 @@ def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
 
 
 def linalg_vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    axis = int(axis) if isinstance(axis, float) else axis
     return pb.linalg.vector_norm(_tensor(x), axis=axis, keepdims=keepdims, ord=ord)
 
 
@@ -85,7 +98,18 @@ def linalg_inv(a: Any) -> Any:
 
 def linalg_pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     tolerance = rcond if rtol is np._NoValue else rtol
-    return pb.linalg.pinv(_tensor(a), rtol=tolerance)
+    x = _tensor(a)
+    if hermitian:
+        x = (x + pb.conj(pb.matrix_transpose(x))) / 2
+    if tolerance is None or not have_values(a):
+        return pb.linalg.pinv(x, rtol=tolerance)
+    sizes = np.linalg.svd(in_numpy(x), compute_uv=False)
+    kept = sizes > np.asarray(tolerance)[..., None] * np.max(sizes, axis=-1, keepdims=True, initial=0.0)
+    if np.all(kept | (sizes == 0)):
+        return pb.linalg.pinv(x, rtol=tolerance)
+    left, values, right = pb.linalg.svd(x, full_matrices=False)  # some that are not zero are left out
+    inverse = pb.where(pb.asarray(kept), 1.0 / values, 0.0)
+    return pb.matmul(pb.conj(pb.matrix_transpose(right)) * inverse[..., None, :], pb.conj(pb.matrix_transpose(left)))
 
 
 def linalg_det(a: Any) -> Any:
@@ -97,16 +121,29 @@ def linalg_slogdet(a: Any) -> Any:
 
 
 def linalg_cholesky(a: Any, *, upper: bool = False) -> Any:
-    return pb.linalg.cholesky(_tensor(a), upper=upper)
+    if upper:
+        return pb.conj(pb.matrix_transpose(pb.linalg.cholesky(_lower(a, "U"))))
+    return pb.linalg.cholesky(_tensor(a))
 
 
 def linalg_qr(a: Any, mode: str = "reduced") -> Any:
     if mode == "r":
         return pb.linalg.qr(_tensor(a), mode="reduced")[1]
-    return pb.linalg.qr(_tensor(a), mode=mode)
+    if mode in ("raw", "economic"):
+        raise DtypeError(f"np.linalg.qr: mode={mode!r} has no gradient here; write mode='reduced' or 'r'.")
+    return pb.linalg.qr(_tensor(a), mode="reduced" if mode in ("full", "f") else mode)
 
 
 def linalg_svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:
+        values, vectors = pb.linalg.eigh(_tensor(a))
+        order = pb.asarray(np.argsort(np.abs(in_numpy(values)), axis=-1)[..., ::-1].copy())
+        values = pb.take_along_axis(values, order, axis=-1)
+        if not compute_uv:
+            return pb.abs(values)
+        vectors = pb.take_along_axis(vectors, order[..., None, :], axis=-1)
+        signs = pb.asarray(np.sign(in_numpy(values)))[..., None, :]
+        return vectors, pb.abs(values), pb.conj(pb.matrix_transpose(vectors * signs))
     if not compute_uv:
         return pb.linalg.svdvals(_tensor(a))
     return pb.linalg.svd(_tensor(a), full_matrices=full_matrices)
@@ -123,7 +160,12 @@ def _lower(a: Any, UPLO: str) -> Any:
 
 
 def linalg_eigh(a: Any, UPLO: str = "L") -> Any:
-    return pb.linalg.eigh(_lower(a, UPLO))
+    values, vectors = pb.linalg.eigh(_lower(a, UPLO))
+    if UPLO.upper() != "L" and have_values(a):  # of the other triangle LAPACK may give vectors of another sign
+        theirs = np.linalg.eigh(in_numpy(a), UPLO)[1]
+        inner = np.sum(np.conj(in_numpy(vectors)) * theirs, axis=-2, keepdims=True)
+        vectors = vectors * pb.asarray(inner / np.abs(inner))
+    return values, vectors
 
 
 def linalg_eigvalsh(a: Any, UPLO: str = "L") -> Any:
@@ -143,7 +185,7 @@ def linalg_matrix_power(a: Any, n: int) -> Any:
 
 
 def linalg_multi_dot(arrays: Any) -> Any:
-    return reduce(pb.matmul, [_tensor(x) for x in arrays])
+    return reduce(pb.dot, [_tensor(x) for x in arrays])
 
 
 def linalg_cond(x: Any, p: Any = None) -> Any:
@@ -151,24 +193,24 @@ def linalg_cond(x: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         values = pb.linalg.svdvals(x)
         return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
-    return pb.linalg.matrix_norm(x, ord=p) * pb.linalg.matrix_norm(pb.linalg.inv(x), ord=p)
+    return pb.linalg.matrix_norm(x, ord=p) * pb.linalg.matrix_norm(pb.linalg.pinv(x), ord=p)
 
 
 def linalg_lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """(solution, residuals, rank, singular values), for matrices of full column rank."""
+    """(solution, residuals, rank, singular values), for matrices of full rank."""
     x, y = _tensor(a), _tensor(b)
     if x.ndim != 2:
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, got shape {x.shape}.")
-    rank = int(np.linalg.matrix_rank(np.asarray(x.detach())))
-    if rank < x.shape[1]:
+    rank = int(np.linalg.matrix_rank(in_numpy(x)))
+    if rank < min(x.shape):
         raise DtypeError(
-            f"np.linalg.lstsq: the matrix of shape {x.shape} has rank {rank}; a gradient needs full column rank. "
+            f"np.linalg.lstsq: the matrix of shape {x.shape} has rank {rank}; a gradient needs full rank. "
             "Write `np.linalg.pinv(a) @ b` for the solution of least norm."
         )
     solution = pb.matmul(pb.linalg.pinv(x), y)
     rest = y - pb.matmul(x, solution)
     residuals = pb.sum(pb.abs(rest) ** 2, axis=0, keepdims=y.ndim == 1)
-    return solution, residuals if x.shape[0] > x.shape[1] else residuals[:0], rank, pb.linalg.svdvals(x)
+    return solution, residuals if rank == x.shape[1] < x.shape[0] else residuals[:0], rank, pb.linalg.svdvals(x)
 
 
 def linalg_matmul(x1: Any, x2: Any) -> Any:
@@ -180,7 +222,21 @@ def linalg_vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Any:
 
 
 def linalg_tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Any:
-    return pb.tensordot(_tensor(x1), _tensor(x2), axes=axes)
+    return numpy_tensordot(x1, x2, axes)
+
+
+def linalg_tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    x, y = _tensor(a), _tensor(b)
+    for axis in () if axes is None else axes:
+        x = pb.moveaxis(x, axis, -1)
+    shape = x.shape[y.ndim :]
+    return pb.reshape(pb.linalg.solve(pb.reshape(x, (y.size, -1)), pb.ravel(y)), shape)
+
+
+def linalg_tensorinv(a: Any, ind: int = 2) -> Any:
+    x = _tensor(a)
+    rows = int(np.prod(x.shape[ind:]))
+    return pb.reshape(pb.linalg.inv(pb.reshape(x, (rows, -1))), x.shape[ind:] + x.shape[:ind])
 
 
 def linalg_outer(x1: Any, x2: Any) -> Any:
@@ -189,10 +245,6 @@ def linalg_outer(x1: Any, x2: Any) -> Any:
 
 def linalg_cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
     return pb.linalg.cross(_tensor(x1), _tensor(x2), axis=axis)
-
-
-def linalg_diagonal(x: Any, *, offset: int = 0) -> Any:
-    return numpy_diagonal(x, offset, -2, -1)
 
 
 def linalg_trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:

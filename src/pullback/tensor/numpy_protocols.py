@@ -122,8 +122,8 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     name = entry.name
     writes = name in numpy_functions.WRITING and isinstance(args[0] if args else None, Tensor)
     if writes or not (is_plain(args) and is_plain(kwargs.values())):
-        if entry.implementation is not None:
-            return numpy_functions.call(entry, args, kwargs)
+        if entry.is_differentiable:
+            return numpy_functions.call(entry, function, args, kwargs)
         if name not in numpy_functions.WITHOUT_GRADIENT:
             raise DtypeError(
                 f"np.{name} has no gradient here. Write it with functions that have one (see docs/numpy.md), or pass "

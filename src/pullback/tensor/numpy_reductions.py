@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any, Callable
 
 import numpy as np
 
 import pullback as pb
 
-from ..errors import DtypeError
 from .core import Tensor
+from .numpy_protocols import in_numpy
 from .numpy_shapes import _tensor, numpy_atleast_2d
+from .numpy_ufuncs import _in_dtype
 
 _NO_VALUE = np._NoValue
 
@@ -21,18 +23,33 @@ def _given(value: Any, default: Any = None) -> Any:
     return default if value is _NO_VALUE or value is None else value
 
 
-def _in_dtype(x: Tensor, dtype: Any) -> Tensor:
-    return x if dtype is None or x.dtype == np.dtype(dtype) else pb.astype(x, pb.dtypes.get(np.dtype(dtype)))
-
-
 # -- reductions ------------------------------------------------------------------------------------
 
 
+def _operands(a: Any, axis: Any, dtype: Any, where: Any, neutral: float = 0.0) -> tuple[Tensor, Any]:
+    """The array in the dtype to reduce it in, with a neutral element where the mask does not hold, and the axes."""
+    x = _in_dtype(_tensor(a), dtype)
+    if where is not _NO_VALUE and where is not True:
+        x = pb.where(_mask(where, x), x, neutral)
+    return x, None if x.ndim == 0 else axis
+
+
+def _mask(where: Any, x: Tensor) -> Tensor:
+    """Where to look, in the shape of `x`."""
+    mask = pb.asarray(where if isinstance(where, Tensor) else np.asarray(where, bool), device=x.device)
+    return pb.broadcast_to(pb.astype(mask, pb.bool), x.shape)
+
+
 def _reduction(name: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
-        result = getattr(pb, name)(_in_dtype(_tensor(a), dtype), axis=axis, keepdims=_given(keepdims, False))
+    combine, neutral = {"sum": (pb.add, 0.0), "prod": (pb.multiply, 1.0)}[name]
+
+    def function(
+        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        x, axis = _operands(a, axis, dtype, where, neutral)
+        result = getattr(pb, name)(x, axis=axis, keepdims=_given(keepdims, False))
         initial = _given(initial)
-        return result if initial is None else result + initial if name == "sum" else result * initial
+        return result if initial is None else combine(result, initial)
 
     return function
 
@@ -41,9 +58,16 @@ numpy_sum, numpy_prod = _reduction("sum"), _reduction("prod")
 
 
 def _extremum(name: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None) -> Any:
-        result = getattr(pb, name)(_tensor(a), axis=axis, keepdims=_given(keepdims, False))
-        return result if _given(initial) is None else getattr(pb, name + "imum")(result, initial)
+    neutral = -math.inf if name == "max" else math.inf
+
+    def function(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+        x, axis = _operands(a, axis, None, where, neutral)
+        initial = _given(initial)
+        if x.size == 0 and initial is not None:
+            shape = np.sum(np.zeros(x.shape), axis=axis, keepdims=_given(keepdims, False)).shape
+            return pb.full(shape, initial, dtype=x.dtype, device=x.device)
+        result = getattr(pb, name)(x, axis=axis, keepdims=_given(keepdims, False))
+        return result if initial is None else getattr(pb, name + "imum")(result, initial)
 
     return function
 
@@ -52,42 +76,78 @@ numpy_max = numpy_amax = _extremum("max")
 numpy_min = numpy_amin = _extremum("min")
 
 
-def numpy_mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    return pb.mean(_in_dtype(_tensor(a), dtype), axis=axis, keepdims=_given(keepdims, False))
+def _count(x: Tensor, axis: Any, keepdims: Any, where: Any) -> Any:
+    """How many elements there are along `axis`, where the mask holds."""
+    mask = _mask(True if where is _NO_VALUE else where, x)
+    return pb.sum(pb.astype(mask, pb.real(x).dtype), axis=axis, keepdims=keepdims)
 
 
-def _spread(name: str) -> Callable[..., Any]:
-    def function(
-        a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False, correction: Any = None
-    ) -> Any:
-        correction = _given(correction, ddof)
-        x = _in_dtype(_tensor(a), dtype)
-        return getattr(pb, name)(x, axis=axis, correction=correction, keepdims=_given(keepdims, False))
-
-    return function
+def numpy_mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True) -> Any:
+    keepdims = _given(keepdims, False)
+    x, axis = _operands(a, axis, dtype, where)
+    if where is _NO_VALUE or where is True:
+        return pb.mean(x, axis=axis, keepdims=keepdims)
+    return pb.sum(x, axis=axis, keepdims=keepdims) / _count(x, axis, keepdims, where)
 
 
-numpy_var, numpy_std = _spread("var"), _spread("std")
+def numpy_var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    correction, mean, keepdims = _given(correction, ddof), _given(mean), _given(keepdims, False)
+    x, axis = _operands(a, axis, dtype, True)
+    if mean is None and (where is _NO_VALUE or where is True):
+        return pb.var(x, axis=axis, correction=correction, keepdims=keepdims)
+    centred = x - (numpy_mean(x, axis, keepdims=True, where=where) if mean is None else _tensor(mean))
+    squares = pb.real(centred * pb.conj(centred)) if x.dtype.kind == "complex" else centred * centred
+    total = numpy_sum(squares, axis, keepdims=keepdims, where=where)
+    return total / (_count(x, axis, keepdims, where) - correction)
 
 
-def numpy_median(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return pb.median(_tensor(a), axis=axis, keepdims=_given(keepdims, False))
+def numpy_std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    if _given(mean) is None and (where is _NO_VALUE or where is True):
+        x, axis = _operands(a, axis, dtype, True)
+        return pb.std(x, axis=axis, correction=_given(correction, ddof), keepdims=_given(keepdims, False))
+    return _root(numpy_var(a, axis, dtype, ddof, keepdims, where=where, mean=mean, correction=correction))
+
+
+def _root(variance: Tensor) -> Tensor:
+    """The square root, with derivative zero at zero, as `pb.std` has it."""
+    is_zero = pb.equal(variance, 0)
+    return pb.where(is_zero, 0.0, pb.sqrt(pb.where(is_zero, 1.0, variance)))
 
 
 def numpy_average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     x = _tensor(a)
-    keepdims = _given(keepdims, False)
+    keepdims, axis = _given(keepdims, False), None if x.ndim == 0 else axis
     if weights is None:
         result = pb.mean(x, axis=axis, keepdims=keepdims)
         total = pb.asarray(np.asarray(x.size / builtins.max(result.size, 1)))
     else:
         weights = _tensor(weights)
         if weights.shape != x.shape:
-            if not isinstance(axis, int) or weights.ndim != 1:
-                raise DtypeError("np.average: weights of another shape than `a` must have one axis, and `axis` be one.")
-            weights = pb.reshape(weights, tuple(-1 if i == axis % x.ndim else 1 for i in range(x.ndim)))
+            axes = tuple(i % x.ndim for i in ((axis,) if isinstance(axis, (int, np.integer)) else axis))
+            weights = pb.permute_dims(weights, tuple(int(i) for i in np.argsort(axes)))
+            weights = pb.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
         total = pb.sum(pb.broadcast_to(weights, x.shape), axis=axis, keepdims=keepdims)
         result = pb.sum(x * weights, axis=axis, keepdims=keepdims) / total
     return (result, pb.broadcast_to(total, result.shape)) if returned else result
@@ -100,7 +160,8 @@ def numpy_ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 def _running(name: str) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, dtype: Any = None) -> Any:
         x = _in_dtype(_tensor(a), dtype)
-        return getattr(pb, name)(pb.ravel(x) if axis is None else x, axis=0 if axis is None else axis)
+        flat = axis is None or x.ndim == 0
+        return getattr(pb, name)(pb.ravel(x) if flat else x, axis=0 if flat else axis)
 
     return function
 
@@ -108,49 +169,88 @@ def _running(name: str) -> Callable[..., Any]:
 numpy_cumsum, numpy_cumprod = _running("cumulative_sum"), _running("cumulative_prod")
 
 
-def numpy_cumulative_sum(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    return pb.cumulative_sum(_in_dtype(_tensor(x), dtype), axis=axis, include_initial=include_initial)
+def _running_of_the_standard(name: str) -> Callable[..., Any]:
+    def function(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        x = _in_dtype(_tensor(x), dtype)
+        x, axis = (pb.reshape(x, (1,)), 0) if x.ndim == 0 else (x, axis)
+        return getattr(pb, name)(x, axis=axis, include_initial=include_initial)
+
+    return function
 
 
-def numpy_cumulative_prod(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    return pb.cumulative_prod(_in_dtype(_tensor(x), dtype), axis=axis, include_initial=include_initial)
-
-
-def numpy_nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    x = _in_dtype(_tensor(a), dtype)
-    return pb.sum(pb.where(pb.isnan(x), pb.zeros_like(x), x), axis=axis, keepdims=_given(keepdims, False))
-
-
-def numpy_nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Any:
-    x = _in_dtype(_tensor(a), dtype)
-    counted = pb.astype(pb.logical_not(pb.isnan(x)), x.dtype)
-    return numpy_nansum(x, axis, None, keepdims) / pb.sum(counted, axis=axis, keepdims=_given(keepdims, False))
+numpy_cumulative_sum = _running_of_the_standard("cumulative_sum")
+numpy_cumulative_prod = _running_of_the_standard("cumulative_prod")
 
 
 def _ignoring_nan(reduce: Callable[..., Any], neutral: float) -> Callable[..., Any]:
     """A reduction that passes over NaN, which `neutral` takes the place of."""
 
-    def function(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    def function(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+        x, initial = _tensor(a), _given(initial)
+        initial = neutral if initial is not None and np.isnan(initial) else initial
+        return reduce(pb.where(pb.isnan(x), neutral, x), axis, keepdims=keepdims, initial=initial, where=where)
+
+    return function
+
+
+def _ignoring_nan_in(reduce: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    """The same for a reduction that can be computed in another dtype."""
+
+    def function(
+        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
         x = _tensor(a)
-        return reduce(pb.where(pb.isnan(x), neutral, x), axis, keepdims=keepdims)
+        return reduce(pb.where(pb.isnan(x), neutral, x), axis, dtype, keepdims, initial, where)
 
     return function
 
 
 numpy_nanmax = _ignoring_nan(numpy_max, -math.inf)
 numpy_nanmin = _ignoring_nan(numpy_min, math.inf)
-numpy_nanprod = _ignoring_nan(numpy_prod, 1.0)
+numpy_nansum = _ignoring_nan_in(numpy_sum, 0.0)
+numpy_nanprod = _ignoring_nan_in(numpy_prod, 1.0)
 
 
-def numpy_nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False) -> Any:
-    x = _in_dtype(_tensor(a), dtype)
-    centred = x - numpy_nanmean(x, axis, keepdims=True)
-    counted = pb.sum(pb.astype(pb.logical_not(pb.isnan(x)), x.dtype), axis=axis, keepdims=_given(keepdims, False))
-    return numpy_nansum(centred * centred, axis, None, keepdims) / (counted - ddof)
+def _numbers(a: Any, where: Any) -> Tensor:
+    """Where there are numbers, and the mask holds."""
+    x = _tensor(a)
+    numbers = pb.logical_not(pb.isnan(x))
+    return numbers if where is _NO_VALUE or where is True else pb.logical_and(numbers, _mask(where, x))
 
 
-def numpy_nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: Any = False) -> Any:
-    return pb.sqrt(numpy_nanvar(a, axis, dtype, ddof, keepdims))
+def numpy_nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True) -> Any:
+    return numpy_mean(a, axis, dtype, keepdims, _numbers(a, where))
+
+
+def numpy_nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    numbers = _numbers(a, where)
+    x = pb.where(numbers, _tensor(a), 0.0)  # so that no NaN comes into the derivative
+    return numpy_var(x, axis, dtype, ddof, keepdims, where=numbers, mean=mean, correction=correction)
+
+
+def numpy_nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    variance = numpy_nanvar(a, axis, dtype, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return _root(variance)
 
 
 def numpy_nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -158,41 +258,41 @@ def numpy_nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return numpy_cumsum(pb.where(pb.isnan(x), 0.0, x), axis, dtype)
 
 
-def numpy_quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: Any = False) -> Any:
-    """Only by linear interpolation between neighbours, as is the default."""
-    if method != "linear":
-        raise DtypeError(f"np.quantile: method={method!r} is not supported on a tensor that requires a gradient.")
+def numpy_nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     x = _tensor(a)
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    axes = tuple(i % x.ndim for i in axes)
-    kept = [i for i in range(x.ndim) if i not in axes]
-    moved = pb.reshape(pb.permute_dims(x, (*kept, *axes)), tuple(x.shape[i] for i in kept) + (-1,))
-    ordered = pb.sort(moved, axis=-1)
-    positions = np.asarray(q, np.float64) * (moved.shape[-1] - 1)
-    lower = np.clip(np.floor(positions).astype(np.int64), 0, builtins.max(moved.shape[-1] - 2, 0))
-    upper = np.minimum(lower + 1, moved.shape[-1] - 1)
-    share = pb.asarray((positions - lower).astype(pb.dtypes.numpy_dtype(x.dtype)))
-    result = ordered[..., lower] * (1 - share) + ordered[..., upper] * share
-    result = pb.permute_dims(result, (*range(len(kept), result.ndim), *range(len(kept))))  # the axes of q come first
-    if _given(keepdims, False):
-        result = pb.reshape(result, np.shape(q) + tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
-    return result
-
-
-def numpy_percentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: Any = False) -> Any:
-    return numpy_quantile(a, np.asarray(q, np.float64) / 100.0, axis, method, keepdims)
+    return numpy_cumprod(pb.where(pb.isnan(x), 1.0, x), axis, dtype)
 
 
 def numpy_cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, *, dtype: Any = None
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
 ) -> Any:
     x = _rows_of(m, rowvar)
     if y is not None:
         x = pb.concat([x, _rows_of(y, rowvar)], axis=0)
     x = _in_dtype(x, dtype)
-    x = x - pb.mean(x, axis=1, keepdims=True)
     correction = ddof if ddof is not None else 0 if bias else 1
-    return pb.squeeze(pb.matmul(x, pb.conj(x).T if x.dtype.kind == "complex" else x.T) / (x.shape[1] - correction))
+    weights: Any = None
+    if fweights is not None:
+        weights = _tensor(np.asarray(in_numpy(fweights), np.float64))
+    if aweights is not None:
+        weights = _tensor(aweights) if weights is None else weights * _tensor(aweights)
+    if weights is None:
+        centred = x - pb.mean(x, axis=1, keepdims=True)
+        weighted, factor = centred, x.shape[1] - correction
+    else:
+        total = pb.sum(weights)
+        centred = x - pb.sum(x * weights, axis=1, keepdims=True) / total
+        spread = total if aweights is None else pb.sum(weights * _tensor(aweights)) / total
+        weighted, factor = centred * weights, total - correction * (1.0 if aweights is None else spread)
+    return pb.squeeze(pb.matmul(weighted, pb.conj(centred).T if x.dtype.kind == "complex" else centred.T) / factor)
 
 
 def numpy_corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
@@ -233,24 +333,47 @@ def numpy_kron(a: Any, b: Any) -> Any:
 
 
 def numpy_tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    if not isinstance(axes, int):
+    if isinstance(axes, int):
+        axes = builtins.max(axes, 0)
+    else:
         axes = tuple((side,) if isinstance(side, int) else tuple(side) for side in axes)
     return pb.tensordot(_tensor(a), _tensor(b), axes=axes)
 
 
-def numpy_einsum(*operands: Any, optimize: Any = False) -> Any:
-    if not isinstance(operands[0], str):
-        raise DtypeError("np.einsum: write the subscripts as a string, such as 'ij,jk->ik', on a tensor.")
-    return pb.einsum(operands[0], *(_tensor(x) for x in operands[1:]))
+def numpy_einsum(*operands: Any, optimize: Any = False, dtype: Any = None, order: Any = "K") -> Any:
+    if isinstance(operands[0], str):
+        subscripts, arrays = operands[0], operands[1:]
+    else:
+        subscripts, arrays = _subscripts_of(operands)
+    return pb.einsum(subscripts, *(_in_dtype(_tensor(x), dtype) for x in arrays))
+
+
+def _subscripts_of(operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """`(x, [0, 1], y, [1, 2], [0, 2])` as `("AB,BC->AC", (x, y))`: numbers are letters, in their order."""
+    last = operands[-1] if len(operands) % 2 else None
+    pairs = operands[: len(operands) - len(operands) % 2]
+    words = [_word(indices) for indices in pairs[1::2]]
+    return ",".join(words) + ("" if last is None else "->" + _word(last)), pairs[::2]
+
+
+def _word(indices: Any) -> str:
+    return "".join("..." if i is Ellipsis else _LETTERS[operator.index(i)] for i in indices)
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def numpy_cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = pb.moveaxis(_tensor(a), axisa, -1), pb.moveaxis(_tensor(b), axisb, -1)
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        raise DtypeError(f"np.cross: vectors must have three entries on a tensor, got {x.shape[-1]} and {y.shape[-1]}.")
-    x, y = pb.broadcast_arrays(x, y)
+    if x.shape[-1] == 2 and y.shape[-1] == 2:  # only the third component is not zero
+        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]
+    x, y = pb.broadcast_arrays(*(_in_space(part) for part in (x, y)))
     forward, backward = np.asarray([1, 2, 0]), np.asarray([2, 0, 1])
     result = x[..., forward] * y[..., backward] - x[..., backward] * y[..., forward]
     return pb.moveaxis(result, -1, axisc)
+
+
+def _in_space(x: Tensor) -> Tensor:
+    return x if x.shape[-1] == 3 else pb.concat([x, pb.zeros_like(x[..., :1])], axis=-1)

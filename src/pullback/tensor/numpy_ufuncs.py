@@ -11,18 +11,21 @@ import numpy as np
 import pullback as pb
 
 from ..autodiff.apply import PYTHON_SCALARS
-from .core import Tensor
+from . import numpy_ufunc_methods as methods
+from .core import Tensor, resolved
+from .numpy_protocols import in_numpy, in_tensors, refuse_output
+from .numpy_values import as_numpys, have_values, rehearse, valued
 
 #: NumPy's name, where Pullback's (the array API standard's) is another one.
 _RENAMED = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj", "fabs": "abs", "invert": "bitwise_invert",
+    "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift", "mod": "remainder", "power": "pow", "right_shift": "bitwise_right_shift",
     "rint": "round", "true_divide": "divide",
 }  # fmt: skip
 _SAME = frozenset((
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "divide", "equal", "exp",
-    "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "isfinite", "isinf", "isnan", "less",
+    "floor", "greater", "greater_equal", "hypot", "isfinite", "isinf", "isnan", "less",
     "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
     "logical_xor", "matmul", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive",
     "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
@@ -34,11 +37,12 @@ _SPECIAL = {
     "i0": "i0", "i0e": "i0e", "i1": "i1", "i1e": "i1e", "log_expit": "log_sigmoid", "log_ndtr": "log_ndtr",
     "ndtr": "ndtr", "psi": "digamma", "xlogy": "xlogy",
 }  # fmt: skip
-_REDUCTIONS = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min",
-    "logical_and": "all", "logical_or": "any", "logaddexp": "logsumexp",
-}  # fmt: skip
-_RUNNING = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+#: Those whose results are no numbers that could have a gradient.
+_VALUES_ALONE = frozenset((
+    "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "greater", "greater_equal", "invert", "isfinite", "isinf",
+    "isnan", "left_shift", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "not_equal", "right_shift", "signbit",
+))  # fmt: skip
 
 
 # -- ufuncs made of several functions --------------------------------------------------------------
@@ -53,7 +57,8 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 def _heaviside(x: Any, at_zero: Any) -> Any:
-    return pb.where(pb.equal(x, 0), at_zero, pb.astype(pb.greater(x, 0), operand(x).dtype))
+    x, at_zero = pb.asarray(x), pb.asarray(at_zero)
+    return pb.where(pb.equal(x, 0), at_zero, pb.astype(pb.greater(x, 0), at_zero.dtype))
 
 
 def _first_unless_nan(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,6 +80,9 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "deg2rad": lambda x: x * (math.pi / 180),
     "degrees": lambda x: x * (180 / math.pi),
     "divmod": lambda x, y: (pb.floor_divide(x, y), pb.remainder(x, y)),
+    "fabs": lambda x: pb.abs(x),
+    "expm1": lambda x: pb.expm1(x),
+    "floor_divide": lambda x, y: pb.floor_divide(x, y),
     "exp2": lambda x: pb.pow(2.0, x),
     "float_power": _float_power,
     "fmax": _first_unless_nan(lambda x, y: pb.maximum(x, y)),
@@ -89,6 +97,10 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "radians": lambda x: x * (math.pi / 180),
     "vecmat": lambda x, y: pb.matmul(pb.conj(x)[..., None, :], y)[..., 0, :],
 }
+
+
+#: Ufuncs of which NumPy computes the values: those that are several functions of ours, and those without a gradient.
+_COMPUTED = frozenset(getattr(np, name) for name in (*_COMPOSED, *_VALUES_ALONE) if name != "clip")
 
 
 def operand(x: Any) -> Any:
@@ -123,29 +135,52 @@ def _function(ufunc: Any) -> Callable[..., Any]:
     return found
 
 
+def is_accepted(ufunc: Any) -> bool:
+    """Whether there is a function for a ufunc."""
+    try:
+        return _function(ufunc) is not None
+    except NotImplementedError:
+        return False
+
+
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
-    if method == "__call__" and not kwargs:
-        return _function(ufunc)(*[x if type(x) is Tensor else operand(x) for x in inputs])
-    if kwargs.get("where", True) is not True:
+    if method == "__call__" and not kwargs and ufunc not in _COMPUTED:
+        function = _function(ufunc)
+        if ufunc is np.tanh and resolved(inputs[0])._data.dtype.kind == "c":  # zeros at infinity have other signs
+            return valued(ufunc, lambda: function(*inputs), inputs, kwargs)
+        try:
+            return function(*[x if type(x) is Tensor else operand(x) for x in inputs])
+        except Exception as error:
+            raise as_numpys(error, ufunc, inputs, kwargs) from error
+    name = ufunc.__name__
+    run = getattr(ufunc, method)
+    if name in _VALUES_ALONE and method != "at" and have_values((inputs, kwargs)):
+        return in_tensors(run(*in_numpy(inputs), **in_numpy(kwargs)))
+    if method == "__call__" and kwargs.get("where", True) is not True:
         raise NotImplementedError(
-            f"np.{ufunc.__name__}: `where=` is not supported on a tensor that requires a gradient. "
+            f"np.{name}: `where=` is not supported on a tensor that requires a gradient. "
             "Write `np.where(mask, result, otherwise)`."
         )
-    kwargs = {key: value for key, value in kwargs.items() if key not in ("where", "casting", "order", "subok")}
-    handler = _METHODS.get(method)
+    handler = METHODS.get(method)
     if handler is None:
-        raise NotImplementedError(f"np.{ufunc.__name__}.{method} has no gradient here.")
-    return handler(ufunc, *inputs, **kwargs)
+        raise NotImplementedError(f"np.{name}.{method} has no gradient here.")
+    options = {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok", "signature")}
+    if method == "at":
+        rehearse(run, inputs, kwargs)
+        return handler(ufunc, *inputs)
+    return valued(run, lambda: handler(ufunc, *inputs, **options), inputs, kwargs)
 
 
 def _in_dtype(x: Any, dtype: Any) -> Any:
     if dtype is None or type(x) in PYTHON_SCALARS or x.dtype == np.dtype(dtype):
         return x
+    if x.dtype.kind == "complex" and np.dtype(dtype).kind != "c":
+        x = pb.real(x)
     return pb.astype(x, pb.dtypes.get(np.dtype(dtype)))
 
 
-def _call(ufunc: Any, *inputs: Any, dtype: Any = None, **options: Any) -> Any:
+def _call(ufunc: Any, *inputs: Any, dtype: Any = None, where: Any = True, **options: Any) -> Any:
     if options:
         raise NotImplementedError(
             f"np.{ufunc.__name__}: `{next(iter(options))}=` is not supported on a tensor that requires a gradient."
@@ -153,24 +188,22 @@ def _call(ufunc: Any, *inputs: Any, dtype: Any = None, **options: Any) -> Any:
     return _function(ufunc)(*(_in_dtype(operand(x), dtype) for x in inputs))
 
 
-def _reduce(ufunc: Any, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
-    name = _REDUCTIONS.get(ufunc.__name__)
-    if name is None:
-        raise NotImplementedError(f"np.{ufunc.__name__}.reduce has no gradient here; use a loop.")
-    result = getattr(pb, name)(_in_dtype(operand(x), dtype), axis=axis, keepdims=keepdims)
-    return result if initial is None or initial is np._NoValue else _function(ufunc)(result, operand(initial))
+def _reduce(
+    ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
+    initial: Any = None, where: Any = True,
+) -> Any:  # fmt: skip
+    x = _in_dtype(pb.asarray(operand(array)), dtype)
+    return methods.reduce(_function(ufunc), ufunc.__name__, x, axis, keepdims, initial, where)
 
 
-def _accumulate(ufunc: Any, x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    name = _RUNNING.get(ufunc.__name__)
-    x = _in_dtype(operand(x), dtype)
-    if name is not None:
-        return getattr(pb, name)(x, axis=axis)
-    function = _function(ufunc)
-    parts = list(pb.unstack(x, axis=axis))
-    for i in range(1, len(parts)):
-        parts[i] = function(parts[i - 1], parts[i])
-    return pb.stack(parts, axis=axis)
+def _accumulate(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    axis = axis[0] if isinstance(axis, tuple) else 0 if axis is None else axis
+    return methods.accumulate(_function(ufunc), ufunc.__name__, _in_dtype(pb.asarray(operand(array)), dtype), axis)
+
+
+def _reduceat(ufunc: Any, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    x = _in_dtype(pb.asarray(operand(array)), dtype)
+    return methods.reduceat(_function(ufunc), ufunc.__name__, x, indices, axis)
 
 
 def _outer(ufunc: Any, x: Any, y: Any, dtype: Any = None) -> Any:
@@ -180,8 +213,6 @@ def _outer(ufunc: Any, x: Any, y: Any, dtype: Any = None) -> Any:
 
 def _at(ufunc: Any, target: Any, index: Any, value: Any = None) -> None:
     if not isinstance(target, Tensor):
-        from .numpy_protocols import refuse_output
-
         refuse_output(target, f"np.{ufunc.__name__}.at")
     if ufunc.__name__ not in ("add", "subtract"):
         raise NotImplementedError(
@@ -192,6 +223,6 @@ def _at(ufunc: Any, target: Any, index: Any, value: Any = None) -> None:
     target[...] = pb.index_add(target, index, value if ufunc.__name__ == "add" else -value)
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
-    "__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at,
+METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "reduceat": _reduceat, "at": _at,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Iterator
 
-from numpy import asarray, ndarray
+from numpy import asarray, ndarray, round as round_to
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import function_for, operate
@@ -86,6 +86,23 @@ def _invert(self: Tensor, /) -> Tensor:
 
 
 _install("__invert__", _invert)
+
+
+def _divmod(self: Tensor, other: Any, /) -> Any:
+    return self // other, self % other
+
+
+def _rdivmod(self: Tensor, other: Any, /) -> Any:
+    return other // self, other % self
+
+
+def _round(self: Tensor, digits: int | None = None, /) -> Tensor:
+    """The nearest numbers of `digits` decimals; even ones in the middle, as NumPy's."""
+    return round_to(self, 0 if digits is None else digits)
+
+
+for _symbol, _method in {"divmod": _divmod, "rdivmod": _rdivmod, "round": _round}.items():
+    _install(f"__{_symbol}__", _method)
 
 
 # -- conversions ---------------------------------------------------------------------------------

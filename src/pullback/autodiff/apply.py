@@ -44,6 +44,8 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
         else:
             return apply(operation, tuple([as_operand(x, operation) for x in inputs]), static)
     if array is None:
+        if all(x is None for x in inputs):
+            raise _absence(operation)
         from ..functions.creation import asarray
 
         return apply(operation, tuple([x if x is None else asarray(x) for x in inputs]), static)
@@ -52,6 +54,8 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
         if type(raw) is not type(array) and type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
             raise _mixture(operation, raws)
     if scalars:
+        if operation.elementwise and operation.name != "clip" and any(raw is None for raw in raws):
+            raise _absence(operation)
         raws = [backend.scalar_for(raw, array) if type(raw) in PYTHON_SCALARS else raw for raw in raws]
     kernel = operation.kernel_for(backend)
     strategy = None
@@ -245,11 +249,15 @@ def explained(operation: Operation, raws: Any, static: Any, error: Exception) ->
     text = f"{operation.name}({given}{'; ' + options if options else ''}): {error}"
     if isinstance(error, IndexError):
         return IndexingError(text)
-    if isinstance(error, TypeError):
+    if isinstance(error, (TypeError, AttributeError)):
         return DtypeError(text)
     if isinstance(error, ValueError):
         return ShapeError(text)
     return error
+
+
+def _absence(operation: Operation) -> DtypeError:
+    return DtypeError(f"{operation.name}: expected a tensor, an array or a number, got None.")
 
 
 def _mixture(operation: Operation, raws: Any) -> PullbackError:

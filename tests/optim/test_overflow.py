@@ -115,7 +115,7 @@ def test_the_guard_says_what_to_do() -> None:
         optimizer = pb.optim.Adam(weights)
         with pb.guard(mode):
             if mode == "warn":
-                with pytest.warns(RuntimeWarning, match="step 1 .*exp_avg_sq.*parameter 1"):
+                with pytest.warns(RuntimeWarning, match=r"step 1 .*exp_avg_sq.*parameter 1"):
                     optimizer.step(gradients(weights, 1e30))
             elif mode == "off":
                 optimizer.step(gradients(weights, 1e30))
@@ -207,7 +207,7 @@ def test_wherever_the_gradient_comes_from(how: str, size: int, monkeypatch: Any)
     state = everything(optimizer, weights)
     huge = pb.tensor(np.where(np.arange(size) == size - 1, 1e30, 1.0).astype(np.float32))
     loss = weights[0].sum() + (weights[1] * huge).sum()
-    with pytest.raises(pb.NumericalInstabilityError, match="step 2 .*parameter 1"):
+    with pytest.raises(pb.NumericalInstabilityError, match=r"step 2 .*parameter 1"):
         if how == "grad":
             loss.backward()
             optimizer.step()

@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
         made = [self._flat_values()._data, *(x._data for x in (memory.direction, memory.gradient) if x is not None)]
         if guard.mode()[0] != "off" and not guard.all_finite(made):
             guard.report(
-                f"LBFGS: step {memory.iterations} makes a parameter or the memory of steps infinite or NaN. Nothing was "
+                f"LBFGS: step {memory.iterations} makes a parameter or its memory infinite or NaN. Nothing was "
                 "changed. Scale the loss down, or start nearer to a minimum."
             )
 

@@ -131,6 +131,9 @@ def _swapped(name: str, norm: str) -> str:
 
 def _lengths(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
     """The axes to transform and the length along each; None where it was left open."""
+    for what, given in (("s", s), ("axes", axes)):
+        if isinstance(given, int):
+            raise _DtypeError(f"{name}: {what} takes several numbers, got {given!r}. Write `{what}=({given!r},)`.")
     if axes is None:
         if s is not None and len(s) != x.ndim:
             raise _ShapeError(f"{name}: `axes` must be given with s={tuple(s)} for shape {x.shape}.")

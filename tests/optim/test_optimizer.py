@@ -303,7 +303,10 @@ def test_overflow_is_no_error_half_way():
     huge = [np.full(shape, 3e38, np.float32) for shape in SHAPES]
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
-        pb.optim.Adam(tensors).step(huge)
+        with pytest.raises(pb.NumericalInstabilityError):
+            pb.optim.Adam(tensors).step(huge)
+        with pb.guard("off"):
+            pb.optim.Adam(tensors).step(huge)
     assert all([np.isfinite(value).all() for value in snapshot(tensors)])
 
 

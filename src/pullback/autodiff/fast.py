@@ -149,6 +149,8 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
         general.as_operand(x, operation), general.as_operand(y, operation)
     except TypeError:
         pair = general.without_list(x, y)
+        if pair is None and isinstance(x, Tensor) and isinstance(y, (np.ndarray, np.generic)):
+            raise  # Python would have NumPy take the tensor for an array
         return NotImplemented if pair is None else general.apply(operation, pair)
     return general.apply(operation, (x, y))
 

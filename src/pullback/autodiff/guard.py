@@ -112,8 +112,8 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
     if dtype is None:
         return True
     together = b"".join(small)
-    exponents = together[_HIGHEST_BYTE[dtype]]
-    if 0x7F in exponents or 0xFF in exponents:  # infinite, NaN, or close to the largest number there is
+    if together[_HIGHEST_BYTE[dtype]].translate(None, _MODERATE[dtype]):
+        Large.was_seen = True
         return bool(np.isfinite(np.frombuffer(together, dtype)).all())
     return True
 
@@ -126,11 +126,37 @@ _HIGHEST_BYTE = (
 )
 
 
+# Which of these bytes belong to numbers below 2**49 in float32, 2**497 in float64.
+_MODERATE = {
+    np.dtype("float32"): bytes([*range(0x58), *range(0x80, 0xD8)]),
+    np.dtype("float64"): bytes([*range(0x5F), *range(0x80, 0xDF)]),
+}
+_MOST = {"f": 2.0**98, "d": 2.0**994}  # the squares of these
+
+
+class Large:
+    """Whether gradients were seen whose squares may overflow: optimizers look closely from then on."""
+
+    was_seen = False
+
+
 def _finite_array(flat: Any) -> bool:
     """Whether a one-dimensional NumPy array is finite."""
-    if flat.dtype.kind != "c" and isfinite(flat.dot(flat)):
-        return True
+    if flat.dtype.kind != "c":
+        squares = flat.dot(flat)
+        if squares < _MOST.get(flat.dtype.char, 0.0) or (flat.dtype.itemsize == 2 and isfinite(squares)):
+            return True
+    Large.was_seen = True
     return bool(np.isfinite(flat).all())
+
+
+def note_size(raw: Any) -> None:
+    """Look at a gradient that no guarded walk has made."""
+    if type(raw) is _ndarray and not Large.was_seen:
+        with np.errstate(all="ignore"):
+            all_finite((raw,))
+    elif type(raw) is not _ndarray:
+        Large.was_seen = True
 
 
 def is_finite(raw: Any) -> bool:

@@ -78,7 +78,19 @@ def ravel(x: Any, /) -> Tensor:
     return reshape(x, (-1,)) if asarray(x).size else reshape(x, (0,))
 
 
-flatten = ravel
+def flatten(x: Any, /, *others: Any) -> Tensor:
+    """The elements in one row, as `ravel` gives them.
+
+    >>> import pullback as pb
+    >>> pb.flatten(pb.asarray([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
+    if others:
+        raise DtypeError(
+            f"flatten: takes a tensor and nothing else, got {', '.join(map(repr, others))}. To keep the first axis write "
+            "`pb.reshape(x, (x.shape[0], -1))`, or use `pb.nn.Flatten`."
+        )
+    return ravel(x)
 
 
 def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:

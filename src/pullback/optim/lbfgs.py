@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, Mapping
 
 from .. import modes
+from ..autodiff import guard
 from ..errors import ConfigurationError, DtypeError, ShapeError
 from ..functions.creation import asarray
 from ..functions.filled import zeros
@@ -101,11 +102,20 @@ class LBFGS(Optimizer):
             before = self._flat_values()
             try:
                 self._minimize(evaluate, memory)
+                self._refuse_overflow(memory)
             except BaseException:
                 self._write(before)
                 raise
         self._memory = memory
         return first
+
+    def _refuse_overflow(self, memory: _Memory) -> None:
+        made = [self._flat_values()._data, *(x._data for x in (memory.direction, memory.gradient) if x is not None)]
+        if guard.mode()[0] != "off" and not guard.all_finite(made):
+            guard.report(
+                f"LBFGS: step {memory.iterations} makes a parameter or its memory infinite or NaN. Nothing was "
+                "changed. Scale the loss down, or start nearer to a minimum."
+            )
 
     def _minimize(self, evaluate: Callable[[], tuple[float, Tensor]], memory: _Memory) -> None:
         group = self.param_groups[0]

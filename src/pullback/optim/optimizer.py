@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Iterable, Mapping, Sequence
 import numpy as np
 
 from .. import backends, modes
+from ..autodiff import guard
 from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
 from ..tensor.core import Tensor, resolved
 from ..tensor.quantized import QuantizedTensor
-from . import state
+from . import overflow, state
 from .arithmetic import Arithmetic
 from .options import check_options
 from .slots import ScratchPool, Slot
@@ -207,9 +208,14 @@ class Optimizer:
                     step, dtype, xp = slot.step + 1, slot.working, slot.arithmetic
                     constants = self._constants_for(self.constants(group, step), xp, dtype)
                 work.append((slot, group, constants, gradient))
-        with np.errstate(all="ignore"):  # a warning turned into an error would stop half-way
+        noted = overflow.Overflow()
+        with np.errstate(all="ignore", over="call", call=noted):  # a warning would stop half-way
+            before = overflow.Before(work) if overflow.may_overflow(work, type(grads) in (list, tuple)) else None
             for slot, group, constants, gradient in work:
                 slot.advance(self, group, constants, gradient)
+        if (before is not None or noted.happened) and guard.mode()[0] != "off":
+            with np.errstate(all="ignore"):
+                overflow.refuse(self._name, work, before)
         return loss
 
     def _constants_for(self, values: tuple[float, ...], xp: Any, dtype: Any) -> tuple[Any, ...]:

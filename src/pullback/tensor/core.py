@@ -157,6 +157,9 @@ class Tensor(_Attached):
             raise ShapeError(f"{caller}: gradient has shape {gradient.shape}, tensor has shape {self.shape}.")
         if gradient.dtype != self.dtype:
             raise DtypeError(f"{caller}: gradient is {gradient.dtype.name}, tensor is {self.dtype.name}.")
+        from ..autodiff.guard import note_size
+
+        note_size(gradient._data)
         return gradient.detach()
 
     def detach(self) -> Tensor:

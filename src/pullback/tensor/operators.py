@@ -31,7 +31,7 @@ def _plain(name: str) -> Operator:
         if type(self) is Tensor and type(self._data) is ndarray and mode() in _UNTRACED:
             a, kind = self._data, type(other)
             b = other._data if kind is Tensor else other
-            if type(b) is ndarray or ((kind is float or kind is int) and a.dtype.kind != "V"):
+            if (kind is Tensor and type(b) is ndarray) or ((kind is float or kind is int) and a.dtype.kind != "V"):
                 try:
                     out = kernel(a, b)
                 except Exception:

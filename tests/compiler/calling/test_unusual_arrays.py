@@ -60,7 +60,7 @@ def test_as_an_argument(name: str, as_tensor: bool) -> None:
                 assert values(f(pb.asarray(array) if as_tensor else array)) == [1, 3, 5, 7]
 
 
-@pytest.mark.parametrize("name", sorted(set(ARRAYS) - {"other order of bytes"}))
+@pytest.mark.parametrize("name", ARRAYS)
 def test_as_a_tensor_from_outside_that_is_read(name: str) -> None:
     w = pb.asarray(ARRAYS[name]())
     f = pb.compile(lambda x: w * x)
@@ -70,7 +70,7 @@ def test_as_a_tensor_from_outside_that_is_read(name: str) -> None:
     assert values(f(pb.ones(4))) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("name", sorted(set(ARRAYS) - {"other order of bytes"}))
+@pytest.mark.parametrize("name", ARRAYS)
 def test_as_a_parameter_that_is_updated(name: str) -> None:
     given = ARRAYS[name]()
     w = pb.asarray(given)
@@ -87,15 +87,6 @@ def test_as_a_parameter_that_is_updated(name: str) -> None:
         step(pb.ones(4))
     assert values(w.detach()) == [-1.5, -0.5, 0.5, 1.5]
     assert given.tolist() == [0, 1, 2, 3]
-
-
-def test_an_array_from_outside_in_another_order_of_bytes_is_refused() -> None:
-    swapped = PLAIN.astype(">f4")
-    held = pb.asarray(swapped)
-    for function in (lambda x: pb.add(x, swapped), lambda x: x * held):
-        with pytest.raises(pb.DtypeError, match=r"test_unusual.*'>f4'.*astype\('<f4'\)"):
-            pb.compile(function)(pb.ones(4))
-    assert type(held._data) is np.ndarray
 
 
 def test_arrays_without_axes_and_without_elements() -> None:
@@ -115,13 +106,3 @@ def test_a_tensor_of_a_file_in_memory(tmp_path: Any) -> None:
         assert values(f(pb.asarray(array))) == [1, 3, 5, 7]
     array[0] = 5
     assert values(f(pb.asarray(array))) == [11, 3, 5, 7]
-
-
-class Special(np.ndarray):
-    """Somebody's own kind of array."""
-
-
-@pytest.mark.parametrize("make", [lambda: PLAIN.view(Special), lambda: np.ma.array(PLAIN)])
-def test_subclasses_are_refused_by_name(make: Any) -> None:
-    with pytest.raises(pb.DeviceError, match=r"Special|MaskedArray"):
-        pb.compile(lambda x: x * 2)(make())

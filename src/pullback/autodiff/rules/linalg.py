@@ -88,7 +88,8 @@ def rules(xp: Any, op: Any) -> None:
             g, out = (xp.expand_dims(g, axis), xp.expand_dims(out, axis)) if axis else (g, out)
         if ord == 2:
             nothing = xp.equal(out, 0)
-            return where(nothing, zero(g), g) / where(nothing, xp.ones_like(out), out) * conj(x)
+            # not g / out, which may be too small to have digits
+            return where(nothing, zero(g), g) * (conj(x) / where(nothing, xp.ones_like(out), out))
         if ord == 0:
             return zero(x)
         size = xp.abs(x)

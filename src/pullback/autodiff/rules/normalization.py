@@ -72,7 +72,7 @@ def rules(xp: Any, op: Any) -> None:
         g_out, g_mean, g_variance = g
         count = math.prod(x_shape[a] for a in axis)
         centred = wide(x) - mean
-        rstd = 1 / xp.sqrt(variance + eps)
+        rstd = xp.reciprocal_deviation(centred, variance, axis, eps)
         normalized = centred * rstd
         g_out = xp.zeros_like(centred) if g_out is None else wide(g_out)
         total = centred_and_scaled(g_out if weight is None else g_out * weight, normalized, rstd, axis)

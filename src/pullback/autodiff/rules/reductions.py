@@ -41,10 +41,12 @@ def rules(xp: Any, op: Any) -> None:
         return xp.conj(x - xp.mean(x, axis, True)) / (free if free > 0 else math.nan)
 
     def std_x(g: Any, x: Any, out: Any, axis: Any, correction: float, keepdims: bool) -> Any:
-        # g / out, and 0 where all elements are equal: there the deviation from the mean is 0
+        # 0 where all elements are equal: there the deviation from the mean is 0. Not g / out, which may be too small
+        # to have digits.
         equal = xp.equal(out, 0)
-        factor = xp.where(equal, xp.zeros_like(g), g / xp.where(equal, xp.ones_like(out), out))
-        return kept(factor, x.shape, axis, keepdims) * deviation(x, axis, correction)
+        factor = kept(xp.where(equal, xp.zeros_like(g), g), x.shape, axis, keepdims)
+        size = kept(xp.where(equal, xp.ones_like(out), out), x.shape, axis, keepdims)
+        return factor * (deviation(x, axis, correction) / size)
 
     def var_x(g: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
         return 2 * kept(g, x.shape, axis, keepdims) * deviation(x, axis, correction)

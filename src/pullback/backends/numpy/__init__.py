@@ -77,13 +77,25 @@ class NumpyBackend(Backend):
 
     def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
         self.full_device_name(device)
-        if type(data) is not _ndarray and isinstance(data, _ndarray) and hasattr(data, "mask"):
-            raise DtypeError(
-                "a masked array would lose its mask. Write `np.where(x.mask, 0.0, x.data)`, or another value for 0."
-            )
-        raw = np.array(data, dtype=None if dtype is None else self.raw_dtype(dtype), copy=copy)
+        if isinstance(data, _ndarray):
+            data = self.plain(data)
+        wanted = None if dtype is None else self.raw_dtype(dtype)
+        if wanted is None and isinstance(data, (_ndarray, np.generic)) and not data.dtype.isnative:
+            wanted = data.dtype.newbyteorder("=")  # what else holds arrays (files, other libraries) has one order
+        raw = np.array(data, dtype=wanted, copy=copy)
         dtypes.from_numpy(raw.dtype)  # refuses strings and objects
-        return raw if type(raw) is _ndarray else raw.view(_ndarray)
+        return raw
+
+    def plain(self, array: Any) -> Any:
+        """An array, or one of a subclass, as nothing but an array over the same memory."""
+        if type(array) is not _ndarray:
+            if hasattr(array, "mask"):
+                raise DtypeError(
+                    "a masked array would lose its mask. Write `np.where(x.mask, 0.0, x.data)`, or another value for 0."
+                )
+            array = array.view(_ndarray)
+        dtypes.from_numpy(array.dtype)
+        return array
 
     def to_numpy(self, raw: Any) -> Any:
         return raw

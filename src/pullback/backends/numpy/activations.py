@@ -99,8 +99,8 @@ def gelu(x: Any, approximate: str) -> Any:
     out *= x
     _np.tanh(out, out=out)
     out += 1
-    out *= x
     out *= 0.5
+    out *= x
     return out
 
 

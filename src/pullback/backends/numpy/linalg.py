@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math as _math
 from functools import wraps as _wraps
 from typing import Any, Callable
 
@@ -10,6 +11,7 @@ from numpy import linalg as _linalg
 
 from ...errors import LinearAlgebraError as _LinearAlgebraError
 from .precision import in_float32 as _in_float32
+from .scaling import all_between as _all_between, in_units as _in_units, lost_squares as _lost_squares
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,7 +148,17 @@ def _products_without(s: Any) -> Any:
 def vector_norm(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
     if axis is not None and len(axis) == 0:
         return _np.abs(x) if ord != 0 else (x != 0).astype(_np.abs(x).dtype)
-    return _linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    if ord in (0, 1) or _math.isinf(ord) or not x.size:
+        return _linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    with _np.errstate(all="ignore"):
+        out = _np.asarray(_linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord))
+    if x.dtype.kind in "fc":
+        lost = _lost_squares(out.dtype) ** (1 / max(abs(ord), 1))
+        if not _all_between(out, lost):
+            return _in_units(
+                x, axis, keepdims, lambda part: _linalg.vector_norm(part, axis=axis, keepdims=True, ord=ord), 1
+            )
+    return out
 
 
 def cross(x: Any, y: Any, axis: int) -> Any:

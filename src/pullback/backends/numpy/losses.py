@@ -13,6 +13,7 @@ from .activations import _log1p_exp_of_minus_size
 from .precision import widened as _widened
 
 _BLOCK = 1 << 16  # logits looked at once
+_LARGE = 2.0**20  # of log(sum(exp(x))): what is larger has too few digits left to tell shares apart
 
 
 def _reduced(losses: Any, reduction: str, dtype: Any) -> Any:
@@ -62,7 +63,7 @@ def _target_weights(flat: Any, counts: Any, weight: Any, dtype: Any) -> Any:
     return (weights if counts is None else _np.where(counts, weights, 0)).astype(dtype, copy=False)
 
 
-@_np.errstate(invalid="ignore")  # ignored samples may be infinite
+@_np.errstate(invalid="ignore", over="ignore")  # ignored samples may be infinite, differences of logits overflow
 def cross_entropy(
     x: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
 ) -> tuple[Any, Any, Any]:
@@ -128,12 +129,18 @@ def cross_entropy_gradient(
         smooth = scale * work.type(label_smoothing / classes)
         total = own + smooth * (classes if weight is None else _np.add.reduce(_widened(weight)))
     out = _np.empty(rows.shape, x.dtype)
-    rounded = lse.astype(work, copy=False)
+    rounded, scale_of_rows = lse.astype(work, copy=False), total
     if work != lse.dtype:
         total = total * _np.exp(rounded - lse).astype(work)
+    is_rounded = bool(lse.size) and not (_np.minimum.reduce(lse) > -_LARGE and _np.maximum.reduce(lse) < _LARGE)
+    if is_rounded:
+        total = scale_of_rows
     for block in _blocks(rows):
-        part = _np.subtract(_widened(rows[block]), rounded[block, None])
-        _np.exp(part, out=part)
+        if is_rounded:
+            part = _softmax(_widened(rows[block]))
+        else:
+            part = _np.subtract(_widened(rows[block]), rounded[block, None])
+            _np.exp(part, out=part)
         part *= _of_block(total, block)[:, None]
         if label_smoothing:
             constant = _of_block(smooth, block)[:, None]
@@ -147,10 +154,18 @@ def cross_entropy_gradient(
     return _np.moveaxis(out.reshape(x.shape[0], *x.shape[2:], classes), -1, 1)
 
 
+@_np.errstate(invalid="ignore", over="ignore")
+def _softmax(part: Any) -> Any:
+    part = _np.exp(part - _np.maximum.reduce(part, 1)[:, None])
+    part /= _np.add.reduce(part, 1)[:, None]
+    return part
+
+
 def _of_block(values: Any, block: slice) -> Any:
     return values if len(values) == 1 else values[block]
 
 
+@_np.errstate(invalid="ignore", over="ignore")
 def soft_cross_entropy(x: Any, target: Any, weight: Any, reduction: str, label_smoothing: float) -> Any:
     rows, targets = _rows(x), _rows(target)
     losses = _np.empty(len(rows), _np.float64 if x.dtype.itemsize == 8 else _np.float32)
@@ -163,6 +178,8 @@ def soft_cross_entropy(x: Any, target: Any, weight: Any, reduction: str, label_s
         part = part - _np.maximum.reduce(part, 1)[:, None]
         part -= _np.log(_np.add.reduce(_np.exp(part), 1))[:, None]
         losses[block] = -_np.vecdot(part, wanted)
+        if not _np.isfinite(losses[block]).all():  # a class that is not wanted at all costs nothing
+            losses[block] = -_np.add.reduce(_np.multiply(part, wanted, where=wanted != 0, out=_np.zeros_like(part)), 1)
     losses = losses.reshape((x.shape[0], *x.shape[2:]) if x.ndim > 1 else ())
     return _reduced(losses, reduction, x.dtype)
 

@@ -12,6 +12,7 @@ import numpy as _np
 
 from .precision import widened as _widened
 from .random import philox_uint32 as _philox_uint32
+from .scaling import all_between as _all_between, unit_of as _unit_of
 
 _BLOCK = 1 << 15  # elements normalised at once: several passes over them stay in the cache
 
@@ -85,13 +86,36 @@ def layer_norm(x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
         if bias is not None:
             out += bias
 
-    out = _by_rows(wide, axis, (weight, bias), normalise)
-    if out is not None:
-        return out.astype(x.dtype, copy=False), mean, rstd
-    out, mean, rstd = _centred(wide, axis, mean, rstd)
-    _to_reciprocal_deviation(rstd, count, eps)
-    out *= rstd
-    return _finish(out, x, weight, bias), mean, rstd
+    with _np.errstate(over="ignore", invalid="ignore"):
+        out = _by_rows(wide, axis, (weight, bias), normalise)
+        if out is None:
+            out, mean, rstd = _centred(wide, axis, mean, rstd)
+            _to_reciprocal_deviation(rstd, count, eps)
+            out *= rstd
+            out = _finish(out, x, weight, bias)
+    if not _all_between(rstd, 0.0):
+        normalized, mean, rstd = _in_units(wide, axis, eps, True)
+        out = _finish(normalized, x, weight, bias)
+    return out.astype(x.dtype, copy=False), mean, rstd
+
+
+@_np.errstate(all="ignore")
+def _in_units(x: Any, axis: Any, eps: float, is_centred: bool) -> tuple[Any, Any, Any]:
+    """What is normalised, the mean and the reciprocal deviation, of numbers whose squares overflow."""
+    unit = _unit_of(x, axis)
+    part = x / unit
+    mean = _np.mean(part, axis=axis, keepdims=True)
+    if is_centred:
+        part = part - mean
+    rstd = 1 / _np.sqrt(_np.mean(part * part, axis=axis, keepdims=True) + eps / unit / unit)
+    return part * rstd, mean * unit, rstd / unit
+
+
+def reciprocal_deviation(centred: Any, variance: Any, axis: Any, eps: float) -> Any:
+    """1 / sqrt(variance + eps), of a variance that may have overflown."""
+    with _np.errstate(over="ignore", invalid="ignore"):
+        rstd = 1 / _np.sqrt(variance + eps)
+    return rstd if _all_between(rstd, 0.0) else _in_units(centred, axis, eps, False)[2]
 
 
 def _to_reciprocal_deviation(sum_of_squares: Any, count: int, eps: float) -> None:
@@ -125,21 +149,30 @@ def rms_norm(x: Any, weight: Any, axis: Any, eps: float) -> Any:
         if weight is not None:
             out *= weight
 
-    out = _by_rows(wide, axis, (weight,), normalise)
-    if out is not None:
-        return out.astype(x.dtype, copy=False), rstd
-    _np.add.reduce(_np.square(wide), axis, keepdims=True, out=rstd)
-    _to_reciprocal_deviation(rstd, count, eps)
-    return _finish(_np.multiply(wide, rstd, out=_np.empty(x.shape, wide.dtype)), x, weight, None), rstd
+    with _np.errstate(over="ignore", invalid="ignore"):
+        out = _by_rows(wide, axis, (weight,), normalise)
+        if out is None:
+            _np.add.reduce(_np.square(wide), axis, keepdims=True, out=rstd)
+            _to_reciprocal_deviation(rstd, count, eps)
+            out = _finish(_np.multiply(wide, rstd, out=_np.empty(x.shape, wide.dtype)), x, weight, None)
+    if not _all_between(rstd, 0.0):
+        normalized, _, rstd = _in_units(wide, axis, eps, False)
+        out = _finish(normalized, x, weight, None)
+    return out.astype(x.dtype, copy=False), rstd
 
 
 def batch_norm(x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
     """The result, and the mean and (biased) variance over `axis`, with the reduced axes kept."""
     wide = _floating(x)
     variance = _np.empty(_kept_shape(x, axis), wide.dtype)
-    out, mean, variance = _centred(wide, axis, _np.empty_like(variance), variance)
-    variance /= max(_count(x, axis), 1)
-    out *= 1 / _np.sqrt(variance + eps)
+    with _np.errstate(over="ignore", invalid="ignore"):
+        out, mean, variance = _centred(wide, axis, _np.empty_like(variance), variance)
+        variance /= max(_count(x, axis), 1)
+        out *= 1 / _np.sqrt(variance + eps)
+    if not _all_between(variance, -1.0):
+        out, mean, rstd = _in_units(wide, axis, eps, True)
+        with _np.errstate(over="ignore"):
+            variance = (1 / rstd) ** 2
     return _finish(out, x, weight, bias), mean, variance
 
 

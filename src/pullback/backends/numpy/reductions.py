@@ -9,6 +9,7 @@ import numpy as _np
 
 from ..stretches import stretch as _stretch
 from .precision import computed_in as _computed_in, in_float32 as _in_float32
+from .scaling import all_between as _all_between, in_units as _in_units, lost_squares as _lost_squares
 
 _add_reduce = _np.add.reduce
 _multiply_reduce = _np.multiply.reduce
@@ -42,7 +43,13 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @_in_float32
 def var(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
     if _count(x, axis) > correction:
-        return _np.var(x, axis=axis, ddof=correction, keepdims=keepdims)
+        with _np.errstate(over="ignore", invalid="ignore"):
+            out = _np.asarray(_np.var(x, axis=axis, ddof=correction, keepdims=keepdims))
+        if not _all_between(out, -1.0):
+            return _in_units(
+                x, axis, keepdims, lambda part: _np.var(part, axis=axis, ddof=correction, keepdims=True), 2
+            )
+        return out
     with _np.errstate(all="ignore"):
         deviation = _np.abs(x - mean(x, axis, True))
         return _np.true_divide(sum(deviation * deviation, axis, keepdims), 0)
@@ -50,6 +57,12 @@ def var(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -
 
 @_in_float32
 def std(x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
+    if _count(x, axis) > correction:
+        with _np.errstate(over="ignore", invalid="ignore"):
+            squares = _np.asarray(_np.var(x, axis=axis, ddof=correction, keepdims=keepdims))
+        if _all_between(squares, _lost_squares(squares.dtype)):
+            return _np.sqrt(squares)
+        return _in_units(x, axis, keepdims, lambda part: _np.std(part, axis=axis, ddof=correction, keepdims=True), 1)
     return _np.sqrt(var(x, axis, correction, keepdims))
 
 

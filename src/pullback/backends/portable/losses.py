@@ -92,7 +92,9 @@ def soft_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: str
         wanted = wanted * (1 - label_smoothing) + label_smoothing / x.shape[axis]
     if weight is not None:
         wanted = wanted * _along_classes(xp, weight, x)
-    losses = -xp.sum(xp.log_softmax(xp.widened(x), (axis,)) * wanted, (axis,), False)
+    logs = xp.log_softmax(xp.widened(x), (axis,))
+    logs = xp.where(xp.equal(wanted, 0), xp.zeros_like(logs), logs)  # a class that is not wanted at all costs nothing
+    losses = -xp.sum(logs * wanted, (axis,), False)
     return _reduced(xp, losses, reduction, raw_dtype(x))
 
 

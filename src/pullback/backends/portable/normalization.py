@@ -37,6 +37,10 @@ def batch_norm(xp: Any, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -
     return _finished(xp, centred * (1 / xp.sqrt(variance + eps)), x, weight, bias), mean, variance
 
 
+def reciprocal_deviation(xp: Any, centred: Any, variance: Any, axis: Any, eps: float) -> Any:
+    return 1 / xp.sqrt(variance + eps)
+
+
 def multiply_add(xp: Any, x: Any, scale: Any, shift: Any) -> Any:
     return x * scale + shift
 

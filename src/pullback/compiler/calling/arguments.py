@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import backends, modes, tree
+from ... import backends, dtypes, modes, tree
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
@@ -33,6 +33,9 @@ class Arguments:
         self.given = args, kwargs
         self.promoted = promoted  # paths of numbers that are inputs
         self.leaves, self.structure = tree.flatten((args, kwargs), is_leaf=is_whole)
+        if any(isinstance(leaf, _ndarray) and type(leaf) is not _ndarray for leaf in self.leaves):
+            self.leaves = _plain_arrays(self.leaves)
+            self.given = tree.unflatten(self.structure, self.leaves)
         self.dynamic: list[int] = []
         parts: list[Any] = []
         for i, leaf in enumerate(self.leaves):
@@ -119,6 +122,12 @@ def is_whole(x: Any) -> bool:
     return isinstance(x, (Tensor, Module))
 
 
+def _plain_arrays(leaves: list[Any]) -> list[Any]:
+    """Leaves with plain views of arrays of subclasses, as `pb.asarray` takes them; what is there twice stays one."""
+    views = {id(leaf): backends.NUMPY.plain(leaf) for leaf in leaves if isinstance(leaf, _ndarray)}
+    return [views.get(id(leaf), leaf) for leaf in leaves]
+
+
 def _is_input(name: str, leaf: Any) -> bool:
     if isinstance(leaf, Tensor):
         if type(leaf) is not Tensor or type(leaf._node) is Leaf:
@@ -132,6 +141,7 @@ def _is_input(name: str, leaf: Any) -> bool:
             )
         return True
     if type(leaf) is _ndarray:
+        dtypes.from_numpy(leaf.dtype)  # refuses what no tensor can hold
         return True
     if not isinstance(leaf, np.generic) and backends.of(leaf) is not None:
         raise DeviceError(

@@ -14,8 +14,10 @@ from ..program import Instruction, Program, Value
 _BOOL = np.dtype(bool)
 
 
-def guarded(program: Program, checks: list[Value], bounds: list[tuple[Value, int, int]]) -> Program:
-    """`program` with a check that these values are finite, and these indices in their ranges.
+def guarded(
+    program: Program, checks: list[Value], bounds: list[tuple[Value, int, int]], requirements: list[Value]
+) -> Program:
+    """`program` with a check that these values are finite, these indices in their ranges, and all required true.
 
     Squares are added up, and the sum is finite unless one of them is not. A sum that overflows by itself is an alarm
     too; whoever then looks closely finds nothing.
@@ -47,6 +49,8 @@ def guarded(program: Program, checks: list[Value], bounds: list[tuple[Value, int
         below = make("less", (indices, end), indices.shape, _BOOL)
         both = make("logical_and", (above, below), indices.shape, _BOOL)
         flags.append(make("all", (both, None, False), (), _BOOL))
+    for required in requirements:
+        flags.append(make("all", (required, None, False), (), _BOOL))
     finite = flags[0]
     for flag in flags[1:]:
         finite = make("logical_and", (finite, flag), (), _BOOL)

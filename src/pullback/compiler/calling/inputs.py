@@ -67,8 +67,7 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
                 array = arguments.array(entry.argument)
             else:
                 array = array_of(entry.place.get(), entry.is_updated)
-            is_plain = array.flags.c_contiguous and array.flags.aligned
-            inputs.append(array if is_plain else np.array(array, order="C"))
+            inputs.append(array if is_readable(array) else np.array(array, order="C"))
         elif entry.tensor is not None:
             array = array_of(entry.tensor, entry.is_updated)
             if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
@@ -81,13 +80,18 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
     return inputs
 
 
+def is_readable(array: Any) -> bool:
+    """Whether compiled code can read an array where it lies."""
+    return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+
+
 def array_of(tensor: Tensor, is_updated: bool) -> Any:
     """The array behind a tensor from outside: contiguous, and if it will be written, nobody else's."""
     if is_updated:
-        if not (_NUMPY.is_exclusive(tensor, "_data") and tensor._data.flags.c_contiguous):
+        if not (_NUMPY.is_exclusive(tensor, "_data") and is_readable(tensor._data)):
             tensor._data = _NUMPY.copy(tensor._data)
         separate(tensor)
-    elif not tensor._data.flags.c_contiguous:
+    elif not is_readable(tensor._data):
         copy = np.array(tensor._data, order="C")
         if not _NUMPY.is_exclusive(tensor, "_data"):
             return copy  # somebody may still write to it, and that is to be seen here
@@ -142,10 +146,12 @@ def find_inputs(
             entry.array = arrays.pop(value)
             if id(entry.array) not in own and entry.array.base is None and _references(entry) == _SOLE:
                 made.program.constants[value] = entry.array  # made by the function itself: nobody can change it
-            if not entry.array.flags.c_contiguous or value in updated:
-                if value not in made.program.constants:
+            if not is_readable(entry.array) or value in updated:
+                if value in made.program.constants:
+                    made.program.constants[value] = np.array(entry.array, value.dtype, order="C")
+                else:
                     entry.view = entry.array
-                entry.array = np.array(entry.array, order="C")
+                entry.array = np.array(entry.array, value.dtype, order="C")
         made.inputs.append(entry)
     return nodes
 

@@ -10,6 +10,7 @@ from typing import Any, Callable
 import numpy as np
 
 from ... import tree
+from ...errors import PullbackError
 from ...tensor.core import make
 from ...tensor.writing import separate
 from ..deferral import signals_later
@@ -147,7 +148,7 @@ class Specialization:
         except BaseException as error:
             if isinstance(error, Exception) or hasattr(error, "changed_nothing"):
                 self._take_back(states)
-            if isinstance(error, IndexError):
+            if isinstance(error, (IndexError, ValueError, OverflowError)) and not isinstance(error, PullbackError):
                 raise RefusedError from None  # the function itself says it as it always does
             raise
         residuals = [] if self.pulled is None else self.pulled.kept(inputs, outputs)

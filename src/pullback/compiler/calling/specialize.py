@@ -152,8 +152,9 @@ def specialize(
     made.left, made.pulled, made.container = left, pulled, container
     there = {*program.inputs, *(value for step in program.instructions for value in step.results)}
     bounds = [bound for bound in trace.recorder.bounds if bound[0] in there]  # not those of the walk outside
-    if trace.checks or bounds:
-        made.program = guarded(program, trace.checks, bounds)
+    requirements = [value for value in trace.recorder.requirements if value in there]
+    if trace.checks or bounds or requirements:
+        made.program = guarded(program, trace.checks, bounds, requirements)
         made.is_guarded = True
     given_arrays = any(isinstance(leaf, np.ndarray) for leaf in arguments.leaves)
     given_tensors = any(isinstance(leaf, Tensor) for leaf in arguments.leaves)

@@ -63,7 +63,3 @@ def _permuted(xp: Any, x: Any, order: list[int]) -> Any:
 def vecdot(xp: Any, x: Any, y: Any, axis: int) -> Any:
     """The sum of products along one axis, of real numbers."""
     return xp.sum(x * y, (axis,), False)
-
-
-def euclidean_norm(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    return xp.sqrt(xp.sum(xp.square(x), axis, keepdims))

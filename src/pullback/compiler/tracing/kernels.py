@@ -11,13 +11,14 @@ from typing import Any
 
 from ...backends import portable
 from ...backends.numpy import _FAMILIES
+from ...backends.numpy.scaling import lost_squares
 from ...backends.protocol import Kernels
 from . import averages, contractions
 
 #: NumPy's kernels with a portable form that is better for fusion than the whole.
 EXPANDED = frozenset((
     "widened", "narrowed", "blockwise", "relu", "leaky_relu", "elu", "silu", "gelu", "softplus", "log_sigmoid",
-    "softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "batch_norm", "multiply_add", "dropout",
+    "softmax", "log_softmax", "logsumexp", "reciprocal_deviation", "multiply_add", "dropout",
     "linear", "clip", "ndtr", "cross_entropy_gradient", "soft_cross_entropy",
     "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "huber_loss", "rotate_pairs", "rotary_embedding",
     "xlogy", "shift",
@@ -81,14 +82,29 @@ class TraceKernels(Kernels):
         return self.sum(x, axis, keepdims) / count
 
     def var(self, x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
-        free = _count(x, axis) - correction
-        if x.dtype.kind not in "f" or x.dtype.itemsize < 4 or free <= 0:
+        if not _is_plain(x) or _count(x, axis) <= correction:
             return record("var", (x, axis, correction, keepdims))
         deviation = x - self.mean(x, axis, True)
-        return self.sum(deviation * deviation, axis, keepdims) / free
+        total = self.sum(deviation * deviation, axis, keepdims)
+        return _required(self, total / (_count(x, axis) - correction), -1.0)
 
     def std(self, x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
-        return self.sqrt(self.var(x, axis, correction, keepdims))
+        if not _is_plain(x) or _count(x, axis) <= correction:
+            return record("std", (x, axis, correction, keepdims))
+        total = _required_squares(self, x - self.mean(x, axis, True), axis, keepdims)
+        return self.sqrt(total / (_count(x, axis) - correction))
+
+    def layer_norm(self, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
+        out, mean, rstd = portable.bind("layer_norm", self)(x, weight, bias, axis, eps)
+        return out, mean, _required(self, rstd, 0.0)
+
+    def rms_norm(self, x: Any, weight: Any, axis: Any, eps: float) -> Any:
+        out, rstd = portable.bind("rms_norm", self)(x, weight, axis, eps)
+        return out, _required(self, rstd, 0.0)
+
+    def batch_norm(self, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
+        out, mean, variance = portable.bind("batch_norm", self)(x, weight, bias, axis, eps)
+        return out, mean, _required(self, variance, -1.0)
 
     def pow(self, x: Any, y: Any) -> Any:
         if type(y) in (int, float) and getattr(x, "dtype", None) is not None and x.dtype.kind == "f":
@@ -124,7 +140,7 @@ class TraceKernels(Kernels):
 
     def vector_norm(self, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
         if _is_plain(x) and ord == 2 and axis != ():
-            return contractions.euclidean_norm(self, x, axis, keepdims)
+            return self.sqrt(_required_squares(self, x, axis, keepdims))
         return record("vector_norm", (x, axis, keepdims, ord))
 
     def resample(self, x: Any, axes: Any, transposed: bool) -> Any:
@@ -160,6 +176,28 @@ def _is_plain(x: Any) -> bool:
 def _has_small_scores(q: Any, k: Any, p: float, key: Any, offset: Any) -> bool:
     """Whether attention drops some of its scores, and all of them can be in memory: then simpler kernels do it."""
     return bool(p) and math.prod(q.shape[:-1]) * k.shape[-2] <= MOST_SCORES
+
+
+def _required(xp: Any, statistic: Any, low: float) -> Any:
+    """A statistic that must be finite and above `low`; where squares have overflown, NumPy's kernels know another way.
+
+    The program looks at it when it has run, and is refused if it is not (see `calling/checks.py`).
+    """
+    if statistic.size:
+        fits = xp.logical_and(xp.greater(statistic, low), xp.less(statistic, math.inf))
+        _recorder_of((statistic,), None).requirements[fits.value] = None
+    return statistic
+
+
+def _required_squares(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum of squares of numbers that are neither so large that it overflows nor so small that it vanishes."""
+    total = xp.sum(xp.square(x), axis, keepdims)
+    if total.size and x.size:
+        largest = xp.max(xp.abs(x), axis, keepdims)
+        fits = xp.logical_and(xp.greater(total, lost_squares(x.dtype)), xp.less(total, math.inf))
+        nothing = xp.logical_or(xp.equal(largest, 0.0), xp.logical_not(xp.less(largest, math.inf)))
+        _recorder_of((total,), None).requirements[xp.logical_or(fits, nothing).value] = None
+    return total
 
 
 def _note_bounds(indices: Any, size: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
-from ...errors import DtypeError, TraceError
+from ...errors import TraceError
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of
@@ -31,6 +31,7 @@ class Recorder:
         self.closed = False
         self.refusal: TraceError | None = None
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
+        self.requirements: dict[Value, None] = {}  # arrays of bool that must be true everywhere
         self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of array or owner: the arrays met, kept alive
 
     def record(self, op: str, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
@@ -97,12 +98,8 @@ class Recorder:
         key = id(array if owner is None else owner)
         found = self.arrays.get(key)
         if found is None:
-            if not array.dtype.isnative:
-                raise DtypeError(
-                    f"{user_site()}: pb.compile found an array of dtype {array.dtype.str!r}, with bytes in another "
-                    f"order than this machine's. Convert it with `.astype({array.dtype.newbyteorder('=').str!r})`."
-                )
-            value = Value(array.shape, array.dtype, user_site())
+            dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+            value = Value(array.shape, dtype, user_site())
             found = self.arrays[key] = (value, array)
         return found[0]
 

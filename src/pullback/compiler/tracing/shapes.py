@@ -13,6 +13,7 @@ from ... import modes
 from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
 from ...errors import TraceError
+from ...functions.shapes import broadcast_shapes
 from ..program import Value, values_in
 
 #: What is known of a result: (shape, dtype), or None for a result that is absent; a list for several results.
@@ -20,6 +21,7 @@ Form = Any
 
 _found: dict[Any, Form] = {}
 _LIMIT = 20_000  # forms remembered
+_MOST_AXES = 32  # that `np.broadcast_shapes` takes; arrays can have more
 _REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin"))
 _MATRICES = frozenset((
     "cholesky", "cholesky_solve", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "pinv", "qr", "slogdet",
@@ -66,7 +68,7 @@ def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
         return args[0].form(args[1:])
     operation = OPERATIONS.get(op)
     if operation is not None and operation.elementwise and not operation.static:
-        return np.broadcast_shapes(*(v.shape for v in values_in(args))), _example_dtype(op, args)
+        return _broadcast([v.shape for v in values_in(args)]), _example_dtype(op, args)
     if op in _REDUCTIONS:
         x, axis, keepdims = (*args, None, False)[:3] if len(args) < 3 else args[:3]
         return _reduced(x.shape, axis, keepdims), _example_dtype(op, (Value((1,), x.dtype), None, False))
@@ -75,6 +77,11 @@ def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
             op, (Value((1, 1), args[0].dtype), Value((1, 1), args[1].dtype))
         )
     return _by_example(op, args)
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    few = max(map(len, shapes), default=0) <= _MOST_AXES
+    return np.broadcast_shapes(*shapes) if few else broadcast_shapes(*shapes)
 
 
 def _reduced(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:
@@ -87,7 +94,7 @@ def _reduced(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ..
 def _product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     if not x or not y or x[-1] != y[-2 if len(y) > 1 else 0]:
         _example_call("matmul", (Value(x, "float32"), Value(y, "float32")))  # raises what NumPy's kernel says
-    batch = np.broadcast_shapes(x[:-2], y[:-2])
+    batch = _broadcast([x[:-2], y[:-2]])
     return batch + (x[-2:-1] if len(x) > 1 else ()) + (y[-1:] if len(y) > 1 else ())
 
 

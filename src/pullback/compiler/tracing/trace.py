@@ -15,6 +15,7 @@ from typing import Any, Callable, Iterable
 import numpy as np
 
 from ... import backends, modes
+from ...autodiff import guard
 from ...autodiff.graph import GradCell, Leaf, next_sequence_number
 from ...errors import DeviceError, TraceError
 from ...optim.arithmetic import arithmetic_of
@@ -257,6 +258,8 @@ class Trace:
     def step(self, optimizer: Any, work: list[tuple[dict[str, Any], list[tuple[Any, Any]]]]) -> None:
         """An optimizer's step on symbols. Its numbers (rate, bias correction) are inputs, computed at each call."""
         xp = arithmetic_of(TRACE)
+        if not self.checks and guard.mode()[0] != "off":  # where gradients are made here, they are looked at already
+            self.check([gradient for _, found in work for _, gradient in found])
         shared: dict[Any, Numbers] = {}
         updated = self.note_optimizer(optimizer)
         for group, found in work:

@@ -83,12 +83,14 @@ def emit_blas(module: ir.Module, name: str, form: Form, library: blas.Blas) -> E
     if x is None or y is None or out is None:
         raise ValueError(f"BLAS takes no matrices with strides {form.x}, {form.y} and {form.out}.")
     axis = "rows" if form.m >= form.n else "columns"
-    units = units_of(form, axis, BLOCK)
+    block = _block_of(max(form.m, form.n))
+    units = units_of(form, axis, block)
     code = Code(module, name)
     b = code.b
-    with entries(code, form, units) as ((of_x, of_y, to), first, last):
+    # A call for each block, whoever computes how many: BLAS rounds differently at the edges of what it is given.
+    with entries(code, form, units) as ((of_x, of_y, to), first, last), code.loop(first, last) as (number,):
         extent = I64(form.m if axis == "rows" else form.n)
-        start, stop = b.mul(first, I64(BLOCK)), b.mul(last, I64(BLOCK))
+        start, stop = b.mul(number, I64(block)), b.mul(b.add(number, I64(1)), I64(block))
         stop = b.select(b.icmp_signed("<", stop, extent), stop, extent)
         part = b.sub(stop, start)
         if axis == "rows":
@@ -100,6 +102,14 @@ def emit_blas(module: ir.Module, name: str, form: Form, library: blas.Blas) -> E
         blas.emit_gemm(b, library, form.dtype, size, (of_x, *x), (of_y, *y), (to, out[1]), form.accumulate)
     code.end_function()
     return Emitted(name, units.each * form.entries, _cost(form))
+
+
+def _block_of(extent: int) -> int:
+    """Rows or columns of a call of BLAS, by which threads share a product: two or more blocks, large ones."""
+    count = 2 if extent >= 2 * BLOCK else 1
+    while count < 16 and extent >= 6 * BLOCK * count:
+        count *= 2
+    return -(-extent // (16 * count)) * 16
 
 
 def _stored(rows: int, columns: int, strides: tuple[int, ...]) -> tuple[bool, int] | None:

@@ -54,7 +54,8 @@ class Executable:
         native = [one for span in spans for one in span]
         scratch = max([one.native.emitted.scratch for one in native], default=0)
         cost = sum([one.native.emitted.cost for one in native])
-        self.threads: int = max([one.parts for one in native], default=1)
+        self._most_threads = threads
+        self.threads: int = min(threads, max([one.parts for one in native], default=1))
         self._scratch_stride = -(-scratch // 64) * 64
         self._scratch_offset = offset + -(-needed // 64) * 64
         self.arena_bytes: int = self._scratch_offset + self._scratch_stride * self.threads
@@ -194,7 +195,7 @@ class Executable:
             [
                 records.ctypes.data, len(records), patched.ctypes.data, len(patched),
                 self._arena.ctypes.data + self._scratch_offset, self._scratch_stride,
-                max([1, *(one.parts for one in calls)]), *self._blas,
+                min(self._most_threads, max([1, *(one.parts for one in calls)])), *self._blas,
             ],
             np.int64,
         )  # fmt: skip

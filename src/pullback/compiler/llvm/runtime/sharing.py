@@ -13,6 +13,8 @@ from .natives import Native, functions_for
 PART_COST = 8000.0
 #: Nanoseconds for reading a byte of partial results: what decides whether they are worth having.
 COMBINING_COST = 0.1
+#: Parts of a reduction at most.
+MOST_PARTIALS = 8
 
 
 @dataclass
@@ -27,14 +29,18 @@ class Shared:
 
 
 def parts_of(native: Native, threads: int) -> tuple[int, int]:
-    """In how many parts a kernel runs on that many threads, and of how many units each but the last."""
+    """In how many parts a kernel runs on that many threads, and of how many units each but the last.
+
+    There may be more parts than threads: these take turns.
+    """
     emitted = native.emitted
     grains = -(-emitted.units // emitted.grain)
     parts = min(threads, int(emitted.cost // PART_COST), grains)
-    if parts > 1 and emitted.partials:
-        combining = COMBINING_COST * parts * sum(nbytes for _, nbytes, _ in emitted.partials)
-        if combining > emitted.cost * (1 - 1 / parts) / 2:
-            parts = 1
+    if emitted.partials:  # the same on any number of threads, since results depend on it
+        most = min(MOST_PARTIALS, int(emitted.cost // PART_COST), grains)
+        each = COMBINING_COST * sum(nbytes for _, nbytes, _ in emitted.partials)
+        worth = [n for n in range(2, most + 1) if each * n <= emitted.cost * (1 - 1 / n) / 2]
+        parts = max(worth, default=1)
     if parts <= 1:
         return 1, max(emitted.units, 1)
     chunk = -(-grains // parts) * emitted.grain

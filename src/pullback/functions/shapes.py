@@ -87,8 +87,8 @@ def flatten(x: Any, /, *others: Any) -> Tensor:
     """
     if others:
         raise DtypeError(
-            f"flatten: takes a tensor and nothing else, got {', '.join(map(repr, others))}. To keep the first axis write "
-            "`pb.reshape(x, (x.shape[0], -1))`, or use `pb.nn.Flatten`."
+            f"flatten: takes a tensor and nothing else, got {', '.join(map(repr, others))}. To keep the first axis "
+            "write `pb.reshape(x, (x.shape[0], -1))`, or use `pb.nn.Flatten`."
         )
     return ravel(x)
 

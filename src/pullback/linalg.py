@@ -128,7 +128,7 @@ def _tolerance(x: Tensor, rtol: Any) -> Any:
     if rtol is None:
         single = x.dtype.name in ("float32", "complex64")
         return max(x.shape[-2:]) * (2.0**-23 if single else 2.0**-52)
-    return _resolved(rtol)._data if isinstance(rtol, Tensor) else rtol
+    return _resolved(rtol)._raw if isinstance(rtol, Tensor) else rtol
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:

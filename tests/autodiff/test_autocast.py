@@ -431,7 +431,7 @@ def halved(tensor: pb.Tensor) -> Any:
     """The array that a product inside the block computes with."""
     converted = modes.current().autocast.cast(OPERATIONS["matmul"], (tensor, tensor))[0]
     assert converted.requires_grad is modes.is_recording()
-    return converted._data
+    return converted._raw
 
 
 @needs_ml_dtypes
@@ -500,21 +500,21 @@ def test_gradients_of_many_uses_are_added_up_in_float32() -> None:
 def test_nothing_is_kept_alive() -> None:
     w = variable(3, 3)
     with pb.autocast("float16"):
-        old = weakref.ref(w._data)
+        old = weakref.ref(w._raw)
         pb.ones((2, 3)) @ w
         with pb.no_grad():
             w *= 2.0
         pb.ones((2, 3)) @ w
         gc.collect()
         assert old() is None  # a training loop inside one block does not pile up old weights
-        dead = weakref.ref(w._data)
+        dead = weakref.ref(w._raw)
         del w
         gc.collect()
         assert dead() is None
     w = variable(3, 3)
     with pb.autocast("float16"):
         pb.ones((2, 3)) @ w
-    address = w._data.ctypes.data
+    address = w._raw.ctypes.data
     with pb.no_grad():
         w *= 2.0
-    assert w._data.ctypes.data == address  # written in place again after the block
+    assert w._raw.ctypes.data == address  # written in place again after the block

@@ -115,7 +115,7 @@ def test_a_deep_residual_chain() -> None:
     y = x
     for _ in range(20_000):
         y = y + y * 1e-5
-    np.testing.assert_allclose(pb.backward(y, np.ones(2))[x]._data, 1.00001**20_000)
+    np.testing.assert_allclose(pb.backward(y, np.ones(2))[x]._raw, 1.00001**20_000)
 
 
 def test_a_wide_sum() -> None:

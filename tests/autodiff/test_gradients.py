@@ -41,7 +41,7 @@ class TestContainer:
         w, v = variable(1, 2, 3), variable(1, 2, 3)
         grads = pb.backward((w + v).sum())
         for g in grads:
-            assert g._data.flags.c_contiguous and g._data.flags.writeable and g._data.base is None
+            assert g._raw.flags.c_contiguous and g._raw.flags.writeable and g._raw.base is None
         g = grads[w]
         g += 1
         assert np.array_equal(grads[v].numpy(), [1, 1, 1])
@@ -226,13 +226,13 @@ class TestGradientOfATensor:
     def test_scale_allocates_nothing(self):
         w = pb.tensor(np.ones(100_000), requires_grad=True)
         (w * 2).sum().backward()
-        address = w.grad._data.ctypes.data
+        address = w.grad._raw.ctypes.data
         w.scale_grad(0.5)
         tracemalloc.start()
         w.scale_grad(0.5)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < 2_000 and w.grad._data.ctypes.data == address
+        assert peak < 2_000 and w.grad._raw.ctypes.data == address
         assert w.grad.numpy()[0] == 0.5
 
     @pytest.mark.parametrize("factor", [float("nan"), float("inf")])
@@ -246,16 +246,16 @@ class TestGradientOfATensor:
     def test_zero_keeps_the_memory(self):
         w = variable(1, 2)
         (w * 2).sum().backward()
-        address = w.grad._data.ctypes.data
+        address = w.grad._raw.ctypes.data
         w.zero_grad()
-        assert np.array_equal(w.grad.numpy(), [0, 0]) and w.grad._data.ctypes.data == address
+        assert np.array_equal(w.grad.numpy(), [0, 0]) and w.grad._raw.ctypes.data == address
 
     def test_backward_accumulates_in_place(self):
         w = variable(1, 2)
         (w * 2).sum().backward()
-        address = w.grad._data.ctypes.data
+        address = w.grad._raw.ctypes.data
         (w * 3).sum().backward()
-        assert np.array_equal(w.grad.numpy(), [5, 5]) and w.grad._data.ctypes.data == address
+        assert np.array_equal(w.grad.numpy(), [5, 5]) and w.grad._raw.ctypes.data == address
 
     def test_integers_cannot_require_a_gradient(self):
         with pytest.raises(pb.DtypeError, match="int64"):

@@ -19,7 +19,7 @@ def variable(value, dtype=pb.float64) -> pb.Tensor:
 
 
 def numbers(tensor: pb.Tensor) -> np.ndarray:
-    return np.asarray(tensor.detach()._data)
+    return np.asarray(tensor.detach()._raw)
 
 
 @pytest.fixture
@@ -131,10 +131,10 @@ def test_shared_parameter_across_layers() -> None:
 def test_entries_are_owned_even_where_two_variables_get_the_same_cotangent() -> None:
     x, y = variable([1.0, 2.0]), variable([3.0, 4.0])
     grads = pb.backward(x + y, np.array([5.0, 6.0]))
-    assert not np.shares_memory(grads[x]._data, grads[y]._data)
+    assert not np.shares_memory(grads[x]._raw, grads[y]._raw)
     for gradient in grads:
-        assert gradient._data.flags.writeable
-        assert gradient._data.flags.c_contiguous
+        assert gradient._raw.flags.writeable
+        assert gradient._raw.flags.c_contiguous
 
 
 def test_a_given_cotangent_is_not_changed_and_not_handed_out() -> None:
@@ -143,13 +143,13 @@ def test_a_given_cotangent_is_not_changed_and_not_handed_out() -> None:
     y = x + 0.0
     gradient = pb.backward(y + y, cotangent)[x]
     assert cotangent.tolist() == [5.0, 6.0]
-    assert not np.shares_memory(gradient._data, cotangent)
-    assert not np.shares_memory(pb.backward(x + 0.0, cotangent)[x]._data, cotangent)
+    assert not np.shares_memory(gradient._raw, cotangent)
+    assert not np.shares_memory(pb.backward(x + 0.0, cotangent)[x]._raw, cotangent)
 
 
 def test_a_broadcast_gradient_is_an_array_of_its_own() -> None:
     x = variable(np.ones((3, 4)))
-    gradient = pb.backward(pb.sum(x))[x]._data
+    gradient = pb.backward(pb.sum(x))[x]._raw
     assert gradient.flags.c_contiguous
     assert gradient.flags.writeable
     assert 0 not in gradient.strides
@@ -213,7 +213,7 @@ def test_nothing_is_changed_when_a_part_of_the_graph_was_consumed() -> None:
 def test_saved_values_are_released_as_the_walk_passes() -> None:
     x = variable(np.ones((4, 4)))
     y = pb.exp(x)
-    saved = weakref.ref(y._data)
+    saved = weakref.ref(y._raw)
     z = pb.sum(y * 2.0)
     del y
     assert saved() is not None
@@ -225,7 +225,7 @@ def test_saved_values_are_released_as_the_walk_passes() -> None:
 def test_saved_values_stay_with_retain_graph() -> None:
     x = variable(np.ones((4, 4)))
     y = pb.exp(x)
-    saved = weakref.ref(y._data)
+    saved = weakref.ref(y._raw)
     z = pb.sum(y * 2.0)
     del y
     pb.backward(z, retain_graph=True)

@@ -110,10 +110,10 @@ def test_third_derivatives_in_every_mixture(modes: tuple[str, ...]) -> None:
 def test_create_graph_to_third_order() -> None:
     x = pb.tensor(np.array([0.5, 1.5]), requires_grad=True)
     y = pb.sum(x * x * x * x)
-    expected = [4 * x._data**3, 12 * x._data**2, 24 * x._data, np.full(2, 24.0)]
+    expected = [4 * x._raw**3, 12 * x._raw**2, 24 * x._raw, np.full(2, 24.0)]
     for k, value in enumerate(expected):
         gradient = pb.backward(y, create_graph=k < 3)[x]
-        np.testing.assert_allclose(gradient._data, value, rtol=1e-13)
+        np.testing.assert_allclose(gradient._raw, value, rtol=1e-13)
         if k < 3:
             y = pb.sum(gradient)
 
@@ -138,13 +138,13 @@ def test_hessian_vector_product_of_a_network() -> None:
 
     def gradient(weights):
         own = pb.tensor(weights, requires_grad=True)
-        return pb.backward(pb.sum(pb.tanh(pb.matmul(x, own))))[own]._data
+        return pb.backward(pb.sum(pb.tanh(pb.matmul(x, own))))[own]._raw
 
     loss = pb.sum(pb.tanh(pb.matmul(x, w)))
     first = pb.backward(loss, create_graph=True)[w]
-    found = pb.backward(pb.sum(first * pb.asarray(direction)))[w]._data
+    found = pb.backward(pb.sum(first * pb.asarray(direction)))[w]._raw
     step = 1e-4
-    expected = (gradient(w._data + step * direction) - gradient(w._data - step * direction)) / (2 * step)
+    expected = (gradient(w._raw + step * direction) - gradient(w._raw - step * direction)) / (2 * step)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
@@ -164,8 +164,8 @@ def test_the_cotangent_may_be_tracked() -> None:
     c = pb.tensor(np.array([3.0, 5.0]), requires_grad=True)
     gradient = pb.backward(x * x * x, c, wrt=x, create_graph=True)[x]
     found = pb.backward(pb.sum(gradient))
-    assert found[c]._data.tolist() == [3.0, 12.0]
-    assert found[x]._data.tolist() == [18.0, 60.0]
+    assert found[c]._raw.tolist() == [3.0, 12.0]
+    assert found[x]._raw.tolist() == [18.0, 60.0]
 
 
 def test_a_zero_cotangent_keeps_its_derivative() -> None:

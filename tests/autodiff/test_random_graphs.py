@@ -46,11 +46,11 @@ def test_gradients_of_variables_and_intermediates(seed: int) -> None:
         if gradient is None:
             assert values[i] not in grads
         else:
-            np.testing.assert_allclose(grads[values[i]]._data, gradient.numpy(), rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(grads[values[i]]._raw, gradient.numpy(), rtol=1e-10, atol=1e-12)
     alone = pb.backward(total)
     for i, variable in enumerate(variables):
         if variable in alone:
-            np.testing.assert_allclose(alone[variable]._data, grads[values[i]]._data, rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(alone[variable]._raw, grads[values[i]]._raw, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -66,6 +66,6 @@ def test_second_order(seed: int) -> None:
     second = pb.backward(loss)
     for variable, expected in zip(variables, seconds):
         if variable in second:
-            np.testing.assert_allclose(second[variable]._data, expected.numpy(), rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(second[variable]._raw, expected.numpy(), rtol=1e-9, atol=1e-11)
         else:
             assert not expected.abs().max() > 0

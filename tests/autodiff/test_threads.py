@@ -33,8 +33,8 @@ def test_independent_graphs_in_parallel() -> None:
         for _ in range(30):
             loss = pb.sum(pb.tanh(pb.matmul(x, w)))
             gradient = pb.backward(loss)[w]
-            w = pb.tensor(w._data - 0.1 * gradient._data, requires_grad=True)
-        return np.array(w._data)
+            w = pb.tensor(w._raw - 0.1 * gradient._raw, requires_grad=True)
+        return np.array(w._raw)
 
     expected = [train(seed) for seed in range(THREADS)]
     for found, alone in zip(together(train), expected):
@@ -45,20 +45,20 @@ def test_one_tensor_read_from_many_threads() -> None:
     w = pb.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
 
     def gradient(i: int) -> np.ndarray:
-        results = [pb.backward(pb.sum(w * w * float(i)))[w]._data for _ in range(50)]
+        results = [pb.backward(pb.sum(w * w * float(i)))[w]._raw for _ in range(50)]
         assert all(np.array_equal(result, results[0]) for result in results)
         return results[0]
 
     for i, found in enumerate(together(gradient)):
-        assert np.array_equal(found, 2.0 * i * w._data)
+        assert np.array_equal(found, 2.0 * i * w._raw)
     assert w.grad is None
 
 
 def test_one_graph_walked_from_many_threads() -> None:
     w = pb.tensor(np.arange(1.0, 5.0), requires_grad=True)
     loss = pb.sum(pb.exp(w) * w)
-    expected = pb.backward(loss, retain_graph=True)[w]._data
-    for found in together(lambda i: pb.backward(loss, retain_graph=True)[w]._data):
+    expected = pb.backward(loss, retain_graph=True)[w]._raw
+    for found in together(lambda i: pb.backward(loss, retain_graph=True)[w]._raw):
         assert np.array_equal(found, expected)
 
 
@@ -70,13 +70,13 @@ def test_threads_add_into_one_gradient() -> None:
             pb.sum(w * float(i)).backward()
 
     together(accumulate)
-    assert np.array_equal(w.grad._data, np.full(100, 100.0 * sum(range(THREADS))))
+    assert np.array_equal(w.grad._raw, np.full(100, 100.0 * sum(range(THREADS))))
 
 
 def test_gradients_move_between_threads() -> None:
     w = pb.tensor(np.array([1.0, 2.0]), requires_grad=True)
     (grads,) = together(lambda i: pb.backward(pb.sum(w * w)), 1)
-    assert grads[w]._data.tolist() == [2.0, 4.0]
+    assert grads[w]._raw.tolist() == [2.0, 4.0]
 
     def scale(i: int):
         gradient = grads.pop(w)
@@ -84,13 +84,13 @@ def test_gradients_move_between_threads() -> None:
         return grads
 
     (moved,) = together(scale, 1)
-    assert moved[w]._data.tolist() == [4.0, 8.0]
+    assert moved[w]._raw.tolist() == [4.0, 8.0]
 
 
 def test_a_graph_built_in_one_thread_is_walked_in_another() -> None:
     w = pb.tensor(np.array([1.0, 2.0]), requires_grad=True)
     (loss,) = together(lambda i: pb.sum(w * w * w), 1)
-    assert pb.backward(loss)[w]._data.tolist() == [3.0, 12.0]
+    assert pb.backward(loss)[w]._raw.tolist() == [3.0, 12.0]
 
 
 def test_the_consumed_graph_of_another_thread_is_refused() -> None:
@@ -126,4 +126,4 @@ def test_sequence_numbers_stay_in_order_across_threads() -> None:
     y = w
     for _ in range(20):
         (y,) = together(lambda i, y=y: y * 1.1 + y * 0.1, 1)
-    np.testing.assert_allclose(pb.backward(pb.sum(y))[w]._data, 1.2**20)
+    np.testing.assert_allclose(pb.backward(pb.sum(y))[w]._raw, 1.2**20)

@@ -41,7 +41,7 @@ class Inherited(Slots):
 
 def tensor_holding(array: Any) -> Any:
     tensor = pb.tensor([0.0])
-    tensor._data = array
+    tensor._raw = array
     return tensor
 
 
@@ -51,7 +51,7 @@ HOLDERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "attribute": ("array", Attributes),
     "slot of a base class": ("array", Inherited),
     "namespace": ("array", lambda array: SimpleNamespace(array=array)),
-    "tensor": ("_data", tensor_holding),
+    "tensor": ("_raw", tensor_holding),
 }
 each_holder = pytest.mark.parametrize(("attribute", "make"), HOLDERS.values(), ids=list(HOLDERS))
 
@@ -257,11 +257,11 @@ def test_without_the_lock_every_array_is_shared():
 @pytest.mark.usefixtures("uncounted")
 def test_without_the_lock_writes_make_copies_and_nothing_else_changes():
     x = pb.tensor([1.0, 2.0, 3.0])
-    other, raw = x.clone(), x._data
+    other, raw = x.clone(), x._raw
     x += 1.0
     x[0] = 7.0
     assert (x.tolist(), other.tolist(), raw.tolist()) == ([7.0, 3.0, 4.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    assert x._data is not raw
+    assert x._raw is not raw
 
 
 def trained(compiled: bool) -> list[Any]:

@@ -99,7 +99,7 @@ def test_a_product_has_a_gradient_for_the_other_factor_and_keeps_only_the_quanti
     values = q.dequantize().numpy()
     y = x @ q
     np.testing.assert_allclose(y.detach().numpy(), x.detach().numpy() @ values, rtol=1e-5)
-    assert [s for s in y._node.saved if isinstance(s, QuantizedArray)] == [q._data]
+    assert [s for s in y._node.saved if isinstance(s, QuantizedArray)] == [q._raw]
     assert not any(isinstance(s, np.ndarray) for s in y._node.saved)
     g = RNG.standard_normal(y.shape).astype(np.float32)
     np.testing.assert_allclose(pb.backward(y, g)[x].numpy(), g @ values.T, rtol=1e-5, atol=1e-6)

@@ -181,7 +181,7 @@ def test_results_that_do_not_agree(inline: None, true, false, error: type[Except
 
 def test_inside_a_program_that_jax_traces() -> None:
     def f(x):
-        return pb.cond(pb.asarray(x).sum() > 0, lambda x: x * x, lambda x: -x, pb.asarray(x))._data
+        return pb.cond(pb.asarray(x).sum() > 0, lambda x: x * x, lambda x: -x, pb.asarray(x))._raw
 
     compiled = jax.jit(f)
     for x in (np.array([1.0, 2.0]), np.array([1.0, -2.0])):

@@ -309,7 +309,7 @@ def test_a_long_loop_outside_a_program_does_not_warn() -> None:
 
 def test_inside_a_program_that_jax_traces() -> None:
     def f(x):
-        return [y._data for y in pb.scan(lambda h, x: (h * x, h + x), 1.0, pb.asarray(x))]
+        return [y._raw for y in pb.scan(lambda h, x: (h * x, h + x), 1.0, pb.asarray(x))]
 
     for found, expected in zip(jax.jit(f)(np.array([1.0, 2.0, 3.0])), (6.0, [2.0, 3.0, 5.0])):
         np.testing.assert_allclose(found, expected)

@@ -165,7 +165,7 @@ def test_a_long_loop_in_a_program_warns_of_its_compile_time(inline: None) -> Non
 
 def test_inside_a_program_that_jax_traces() -> None:
     def f(x):
-        return pb.while_loop(lambda x: x < 100, lambda x: x * x, pb.asarray(x), max_steps=6)._data
+        return pb.while_loop(lambda x: x < 100, lambda x: x * x, pb.asarray(x), max_steps=6)._raw
 
     compiled = jax.jit(f)
     assert [float(compiled(x)) for x in (2.0, 3.0, 200.0)] == [256.0, 6561.0, 200.0]

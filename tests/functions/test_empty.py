@@ -49,4 +49,4 @@ def test_results_and_gradients_of_nothing(name: str) -> None:
     gradients = pb.backward(out, np.ones(out.shape))
     for variable in variables:
         assert gradients[variable].shape == variable.shape
-        assert np.all(np.isfinite(gradients[variable]._data))
+        assert np.all(np.isfinite(gradients[variable]._raw))

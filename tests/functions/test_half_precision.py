@@ -35,7 +35,7 @@ SUMS: dict[str, Callable] = {
 def test_long_sums(name: str, dtype: DType) -> None:
     result = SUMS[name](ones((COUNT, 2), dtype))
     assert result.dtype == dtype
-    np.testing.assert_allclose(result.astype(pb.float32)._data, [COUNT] * 2, rtol=1e-2)
+    np.testing.assert_allclose(result.astype(pb.float32)._raw, [COUNT] * 2, rtol=1e-2)
 
 
 GRADIENTS: dict[str, Callable] = {
@@ -57,7 +57,7 @@ def test_gradients_that_are_long_sums(name: str, dtype: DType) -> None:
     out = GRADIENTS[name](x)
     gradient = pb.backward(out, pb.ones(out.shape, dtype=dtype))[x]
     assert gradient.dtype == dtype
-    np.testing.assert_allclose(gradient.astype(pb.float32)._data, [COUNT], rtol=1e-2)
+    np.testing.assert_allclose(gradient.astype(pb.float32)._raw, [COUNT], rtol=1e-2)
 
 
 @halves

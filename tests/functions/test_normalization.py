@@ -26,20 +26,20 @@ def test_layer_norm_agrees_with_torch(shape: tuple[int, ...], dtype) -> None:
     references = [torch.tensor(a, requires_grad=True) for a in (x, weight, bias)]
     expected = torch.nn.functional.layer_norm(references[0], (6,), *references[1:])
     tolerance = {"rtol": 1e-4, "atol": 1e-3} if dtype is np.float32 else {"rtol": 1e-10, "atol": 1e-10}
-    np.testing.assert_allclose(out._data, expected.detach().numpy(), **tolerance)
+    np.testing.assert_allclose(out._raw, expected.detach().numpy(), **tolerance)
     cotangent = normal(*shape, seed=3).astype(dtype)
     gradients = pb.backward(out, gradient=cotangent)
     expected.backward(torch.tensor(cotangent))
     for mine, theirs in zip(inputs, references):
         assert gradients[mine].dtype == dtype
-        np.testing.assert_allclose(gradients[mine]._data, theirs.grad.numpy(), **tolerance)
+        np.testing.assert_allclose(gradients[mine]._raw, theirs.grad.numpy(), **tolerance)
 
 
 def test_a_large_mean_costs_no_digits() -> None:
     x = normal(4, 64)
-    np.testing.assert_allclose(pb.layer_norm(x + 1e6, 64)._data, pb.layer_norm(x, 64)._data, atol=1e-8)
-    out = pb.layer_norm((x + 1000).astype(np.float32), 64)._data
-    np.testing.assert_allclose(out, pb.layer_norm(x, 64)._data, atol=1e-3)
+    np.testing.assert_allclose(pb.layer_norm(x + 1e6, 64)._raw, pb.layer_norm(x, 64)._raw, atol=1e-8)
+    out = pb.layer_norm((x + 1000).astype(np.float32), 64)._raw
+    np.testing.assert_allclose(out, pb.layer_norm(x, 64)._raw, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16])
@@ -48,9 +48,9 @@ def test_half_precision_is_computed_in_single_precision(dtype) -> None:
     weight = pb.asarray(np.ones(512), dtype=pb.float32).set_requires_grad(True)
     for out in (pb.layer_norm(x, 512, weight), pb.rms_norm(x, 512, weight), pb.batch_norm(x, training=True)[0]):
         assert out.dtype == dtype
-        assert np.isfinite(out._data.astype(np.float32)).all()
+        assert np.isfinite(out._raw.astype(np.float32)).all()
     out = pb.layer_norm(x, 512, weight)
-    gradient = pb.backward(out, gradient=np.ones(out.shape, out._data.dtype))[weight]
+    gradient = pb.backward(out, gradient=np.ones(out.shape, out._raw.dtype))[weight]
     assert gradient.dtype == pb.float32
 
 
@@ -63,15 +63,15 @@ def test_batch_norm_moves_its_statistics_as_torch_does() -> None:
     )
     before = mean.copy(), variance.copy()
     out, new_mean, new_variance = pb.batch_norm(x, mean, variance, weight, bias, training=True, momentum=0.3)
-    np.testing.assert_allclose(out._data, expected.numpy(), rtol=1e-12)
-    np.testing.assert_allclose(new_mean._data, their_mean.numpy(), rtol=1e-12)
-    np.testing.assert_allclose(new_variance._data, their_variance.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(out._raw, expected.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(new_mean._raw, their_mean.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(new_variance._raw, their_variance.numpy(), rtol=1e-12)
     np.testing.assert_array_equal((mean, variance), before)
     assert not new_mean.requires_grad
     out, same_mean, _ = pb.batch_norm(x, mean, variance, weight, bias)
     expected = torch.nn.functional.batch_norm(*map(torch.tensor, (x, mean, variance, weight, bias)))
-    np.testing.assert_allclose(out._data, expected.numpy(), rtol=1e-12)
-    np.testing.assert_array_equal(same_mean._data, mean)
+    np.testing.assert_allclose(out._raw, expected.numpy(), rtol=1e-12)
+    np.testing.assert_array_equal(same_mean._raw, mean)
     assert pb.batch_norm(x, training=True)[1:] == (None, None)
 
 
@@ -79,25 +79,25 @@ def test_dropout_scales_what_it_keeps_and_repeats_with_the_seed() -> None:
     x = pb.tensor(np.ones((200, 50)), requires_grad=True)
     pb.random.seed(5)
     out = pb.dropout(x, 0.3)
-    assert set(np.unique(out._data)) == {0.0, 1 / 0.7}
-    assert abs(float((out._data == 0).mean()) - 0.3) < 0.02
-    np.testing.assert_array_equal(pb.backward(out.sum())[x]._data, out._data)
-    assert not np.array_equal(pb.dropout(x, 0.3)._data, out._data)
+    assert set(np.unique(out._raw)) == {0.0, 1 / 0.7}
+    assert abs(float((out._raw == 0).mean()) - 0.3) < 0.02
+    np.testing.assert_array_equal(pb.backward(out.sum())[x]._raw, out._raw)
+    assert not np.array_equal(pb.dropout(x, 0.3)._raw, out._raw)
     pb.random.seed(5)
-    np.testing.assert_array_equal(pb.dropout(x, 0.3)._data, out._data)
+    np.testing.assert_array_equal(pb.dropout(x, 0.3)._raw, out._raw)
     np.testing.assert_array_equal(
-        pb.dropout(x.detach().astype(pb.float32), 0.3, generator=pb.random.Generator(5))._data > 0, out._data > 0
+        pb.dropout(x.detach().astype(pb.float32), 0.3, generator=pb.random.Generator(5))._raw > 0, out._raw > 0
     )
     assert pb.dropout(x, 0.3, training=False) is x
-    assert not pb.dropout(x, 1.0)._data.any()
-    assert not pb.backward(pb.dropout(x, 1.0).sum())[x]._data.any()
+    assert not pb.dropout(x, 1.0)._raw.any()
+    assert not pb.backward(pb.dropout(x, 1.0).sum())[x]._raw.any()
     with pytest.raises(ValueError, match="p must be a probability"):
         pb.dropout(x, 1.5)
 
 
 def test_dropout_gives_zero_for_infinite_elements() -> None:
     x = np.full(1000, np.inf)
-    assert set(np.unique(pb.dropout(x, 0.5)._data)) == {0.0, np.inf}
+    assert set(np.unique(pb.dropout(x, 0.5)._raw)) == {0.0, np.inf}
 
 
 def test_embedding_adds_up_repeated_rows() -> None:
@@ -105,18 +105,18 @@ def test_embedding_adds_up_repeated_rows() -> None:
     indices = np.random.default_rng(1).integers(0, 50, (20, 30))
     weight = pb.tensor(table, requires_grad=True)
     out = pb.embedding(indices, weight)
-    np.testing.assert_array_equal(out._data, table[indices])
+    np.testing.assert_array_equal(out._raw, table[indices])
     cotangent = normal(20, 30, 8, seed=2).astype(np.float32)
     expected = np.zeros((50, 8))
     np.add.at(expected, indices, cotangent.astype(np.float64))
-    np.testing.assert_allclose(pb.backward(out, gradient=cotangent)[weight]._data, expected, atol=1e-4)
+    np.testing.assert_allclose(pb.backward(out, gradient=cotangent)[weight]._raw, expected, atol=1e-4)
 
 
 def test_the_padding_row_gets_no_gradient() -> None:
     weight = pb.tensor(normal(4, 2), requires_grad=True)
     out = pb.embedding(np.array([3, 1, 3]), weight, padding_idx=-1)
-    np.testing.assert_array_equal(out._data, weight._data[[3, 1, 3]])
-    np.testing.assert_array_equal(pb.backward(out.sum())[weight]._data, [[0, 0], [1, 1], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(out._raw, weight._raw[[3, 1, 3]])
+    np.testing.assert_array_equal(pb.backward(out.sum())[weight]._raw, [[0, 0], [1, 1], [0, 0], [0, 0]])
 
 
 def test_errors_say_what_was_given() -> None:

@@ -28,20 +28,20 @@ def test_values(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
     x, a = rng.normal(size=shape), rng.uniform(-1, 1, shape)
     h0 = rng.normal(size=np.delete(shape, axis))
     for factor, start in ((a, h0), (a, None), (a[0], None), (np.array(0.9), h0)):
-        found = pb.ssm_scan(x, factor, h0=start, axis=axis, reverse=reverse)._data
+        found = pb.ssm_scan(x, factor, h0=start, axis=axis, reverse=reverse)._raw
         np.testing.assert_allclose(found, loop(x, factor, 0 if start is None else start, axis, reverse), rtol=1e-12)
 
 
 def test_b_multiplies_x() -> None:
     rng = np.random.default_rng(1)
     x, a, b = rng.normal(size=(6, 4)), rng.uniform(size=4), rng.normal(size=(6, 1))
-    np.testing.assert_allclose(pb.ssm_scan(x, a, b)._data, loop(b * x, a, 0, 0, False), rtol=1e-12)
+    np.testing.assert_allclose(pb.ssm_scan(x, a, b)._raw, loop(b * x, a, 0, 0, False), rtol=1e-12)
 
 
 def test_growing_factors_stay_exact() -> None:
     x, a = np.zeros((2000, 3)), np.full((2000, 3), 1e3)
     x[-5] = 1.0
-    out = pb.ssm_scan(x, a)._data
+    out = pb.ssm_scan(x, a)._raw
     np.testing.assert_allclose(out[-1], 1e12)
     assert np.isfinite(out).all()
 
@@ -51,7 +51,7 @@ def test_no_steps() -> None:
     out = pb.ssm_scan(x, a, h0=h0)
     gradients = pb.backward(out, gradient=np.ones((0, 3)))
     assert out.shape == gradients[x].shape == gradients[a].shape == (0, 3)
-    np.testing.assert_array_equal(gradients[h0]._data, np.zeros(3))
+    np.testing.assert_array_equal(gradients[h0]._raw, np.zeros(3))
 
 
 def test_single_precision_stays_single_and_half_is_computed_in_single() -> None:
@@ -60,10 +60,10 @@ def test_single_precision_stays_single_and_half_is_computed_in_single() -> None:
         tensors = [pb.asarray(v, dtype=dtype).set_requires_grad(True) for v in (x, np.full(2, 0.9990234375))]
         out = pb.ssm_scan(*tensors)
         assert out.dtype == dtype
-        expected = loop(x, np.asarray(tensors[1]._data, np.float64), 0, 0, False)
-        np.testing.assert_allclose(out._data.astype(np.float64), expected, rtol=1e-2)
+        expected = loop(x, np.asarray(tensors[1]._raw, np.float64), 0, 0, False)
+        np.testing.assert_allclose(out._raw.astype(np.float64), expected, rtol=1e-2)
         with pb.guard("off"), np.errstate(over="ignore"):  # the sum for `a` is beyond float16
-            gradients = pb.backward(out, gradient=np.ones(out.shape, out._data.dtype))
+            gradients = pb.backward(out, gradient=np.ones(out.shape, out._raw.dtype))
         assert all(gradients[t].dtype == dtype for t in tensors)
 
 

@@ -219,7 +219,7 @@ def test_the_input_of_a_frozen_layer_is_not_kept():
     layer = nn.Linear(3, 3, bias=False).freeze()
     x = pb.tensor(np.ones((2, 3), np.float32), requires_grad=True)
     hidden = x * 2.0
-    kept = weakref.ref(hidden._data)
+    kept = weakref.ref(hidden._raw)
     out = layer(hidden)
     del hidden
     assert out.requires_grad and kept() is None

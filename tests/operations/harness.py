@@ -43,7 +43,7 @@ def outputs_of(function: Function, tensors: Sequence[pb.Tensor]) -> list[pb.Tens
 
 
 def raw(tensor: pb.Tensor) -> np.ndarray:
-    return np.asarray(tensor._backend.to_numpy(tensor._data))
+    return np.asarray(tensor._backend.to_numpy(tensor._raw))
 
 
 def values(function: Function, arrays: Arrays) -> list[np.ndarray]:

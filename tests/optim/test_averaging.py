@@ -95,7 +95,7 @@ def test_an_update_on_numpy_allocates_nothing() -> None:
     parameters = [variable(300, 301), variable(70_000, seed=1)]
     average = ExponentialMovingAverage(parameters)
     average.update()
-    arrays = [value._data.ctypes.data for value in average._averages.values()]
+    arrays = [value._raw.ctypes.data for value in average._averages.values()]
     tracemalloc.start()
     average.update()
     before, _ = tracemalloc.get_traced_memory()
@@ -105,7 +105,7 @@ def test_an_update_on_numpy_allocates_nothing() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak - before < 4096  # views, no arrays
-    assert arrays == [value._data.ctypes.data for value in average._averages.values()]
+    assert arrays == [value._raw.ctypes.data for value in average._averages.values()]
 
 
 def test_parameters_that_are_not_contiguous() -> None:
@@ -125,13 +125,13 @@ def test_applied_gives_the_averages_and_takes_them_back() -> None:
     average = ExponentialMovingAverage([w], decay=0.5, warmup=False)
     moved([w], 1)
     average.update()
-    own, address, leaf = w.detach().numpy().copy(), w._data.ctypes.data, w._node
+    own, address, leaf = w.detach().numpy().copy(), w._raw.ctypes.data, w._node
     with average.applied():
         np.testing.assert_array_equal(w.detach().numpy(), values(average)[0])
         grads = pb.backward((w * w).sum())
         np.testing.assert_allclose(grads[w].numpy(), 2 * values(average)[0])
     np.testing.assert_array_equal(w.detach().numpy(), own)
-    assert (w._data.ctypes.data, w._node) == (address, leaf)
+    assert (w._raw.ctypes.data, w._node) == (address, leaf)
 
 
 def test_writing_while_applied_changes_neither_the_averages_nor_the_parameters() -> None:

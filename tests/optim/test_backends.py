@@ -73,7 +73,7 @@ def test_state_follows_its_parameter_to_another_device():
     optimizer, unmoved = pb.optim.Adam([w]), pb.optim.Adam([reference])
     for o in (optimizer, unmoved):
         o.step([np.full((2, 3), 0.5)])
-    w._data = jnp.asarray(w._data)
+    w._raw = jnp.asarray(w._raw)
     optimizer.step([jnp.full((2, 3), 0.25)])
     unmoved.step([np.full((2, 3), 0.25)])
     assert w.device == "jax:cpu"

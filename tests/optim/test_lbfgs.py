@@ -42,13 +42,13 @@ def test_same_losses_and_parameters_as_pytorch(options):
     optimizer, reference = pb.optim.LBFGS(ours, **options), torch.optim.LBFGS(theirs, **options)
     closure = closure_of(pb, ours, optimizer, pb.asarray(x), pb.asarray(y), our_calls)
     expected = closure_of(torch, theirs, reference, torch.tensor(x), torch.tensor(y), their_calls)
-    addresses = [t._data.ctypes.data for t in ours]
+    addresses = [t._raw.ctypes.data for t in ours]
     for _ in range(3):
         assert optimizer.step(closure).item() == pytest.approx(reference.step(expected).item(), rel=1e-8)
     np.testing.assert_allclose(our_calls, their_calls, rtol=1e-6)
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-7)
-    assert [t._data.ctypes.data for t in ours] == addresses
+    assert [t._raw.ctypes.data for t in ours] == addresses
     state, other = optimizer.state_dict()["state"][0], reference.state_dict()["state"][0]
     assert (state["func_evals"], state["n_iter"]) == (other["func_evals"], other["n_iter"])
 

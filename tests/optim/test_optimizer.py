@@ -103,9 +103,9 @@ def test_a_frozen_parameter_stays_though_it_has_an_old_gradient():
 def test_zero_grad_keeps_the_memory():
     (w,) = parameters(values(((3,),)))
     (w * w).sum().backward()
-    address = w.grad._data.ctypes.data
+    address = w.grad._raw.ctypes.data
     pb.optim.SGD([w, pb.tensor([1.0], requires_grad=True)]).zero_grad()
-    assert w.grad.tolist() == [0.0, 0.0, 0.0] and w.grad._data.ctypes.data == address
+    assert w.grad.tolist() == [0.0, 0.0, 0.0] and w.grad._raw.ctypes.data == address
 
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -153,11 +153,11 @@ def test_a_parameter_that_gets_another_dtype_or_shape():
     (w,) = parameters([np.zeros(2, np.float32)])
     optimizer = pb.optim.Adam([w], lr=0.5)
     optimizer.step([np.ones(2, np.float32)])
-    w._data = w._data.astype(np.float64)
+    w._raw = w._raw.astype(np.float64)
     optimizer.step([np.ones(2)])
     assert optimizer.state_dict()["state"][0]["exp_avg"].dtype == pb.float64
     np.testing.assert_allclose(w.detach().numpy(), -1.0, rtol=1e-6)
-    w._data = np.zeros(3)
+    w._raw = np.zeros(3)
     with pytest.raises(pb.ShapeError, match=r"had shape \(2,\) and has \(3,\) now"):
         optimizer.step([np.ones(3)])
 
@@ -320,13 +320,13 @@ def test_parameters_and_state_keep_their_memory(name, shape):
     array = values((shape,))[0]
     optimizer, other = make(name, [w]), make(name, [array])
     optimizer.step([np.ones(shape)])
-    addresses = [w._data.ctypes.data, *(b._data.ctypes.data for b in optimizer._slots[0][0].buffers)]
+    addresses = [w._raw.ctypes.data, *(b._raw.ctypes.data for b in optimizer._slots[0][0].buffers)]
     for _ in range(3):
         w.grad = np.ones(shape)
         optimizer.step()
         other.step([np.ones(shape)])
     other.step([np.ones(shape)])
-    assert addresses == [w._data.ctypes.data, *(b._data.ctypes.data for b in optimizer._slots[0][0].buffers)]
+    assert addresses == [w._raw.ctypes.data, *(b._raw.ctypes.data for b in optimizer._slots[0][0].buffers)]
     np.testing.assert_array_equal(w.detach().numpy(), array)
 
 
@@ -345,9 +345,9 @@ def test_clones_and_the_graph_keep_the_old_values(name):
     np.testing.assert_array_equal(export, before)
     assert not np.any(w.detach().numpy() == before)
     del clone, view, export, product
-    address = w._data.ctypes.data
+    address = w._raw.ctypes.data
     optimizer.step([np.ones((4, 3))])
-    assert w._data.ctypes.data == address  # copied once, not at every step
+    assert w._raw.ctypes.data == address  # copied once, not at every step
 
 
 def test_a_clone_is_a_variable_of_its_own_after_a_step():

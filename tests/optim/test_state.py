@@ -98,14 +98,14 @@ def test_a_saved_state_does_not_change_and_is_copied_only_while_it_is_held():
     optimizer, _ = state_of()
     state = optimizer.state_dict()["state"][0]["exp_avg"]
     kept = np.array(state.numpy())
-    before = optimizer._slots[0][0].buffers[0]._data.ctypes.data
+    before = optimizer._slots[0][0].buffers[0]._raw.ctypes.data
     steps(optimizer, [5])
     np.testing.assert_array_equal(state.numpy(), kept)
-    address = optimizer._slots[0][0].buffers[0]._data.ctypes.data
+    address = optimizer._slots[0][0].buffers[0]._raw.ctypes.data
     assert address != before
     optimizer.state_dict()
     steps(optimizer, [6])
-    assert optimizer._slots[0][0].buffers[0]._data.ctypes.data == address
+    assert optimizer._slots[0][0].buffers[0]._raw.ctypes.data == address
 
 
 def test_a_loaded_state_is_not_changed_by_steps():

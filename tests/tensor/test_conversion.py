@@ -170,3 +170,24 @@ def test_values_of_a_result_that_needs_a_gradient_are_not_taken_on_the_quiet(tak
         pb.grad(lambda x: float(np.sum(take(x))))(np.ones(2))
     with pytest.raises(pb.GradientError, match="detach"):
         pb.jvp(lambda x: take(x), (np.ones(2),), (np.ones(2),))
+
+
+MASKED = {
+    "getdata": lambda t: np.ma.getdata(t),
+    "add": lambda t: np.ma.add(t, 1),
+    "exp": lambda t: np.ma.exp(t),
+    "where": lambda t: np.ma.where(np.array([True, False]), t, 0.0),
+    "concatenate": lambda t: np.ma.concatenate([t, t]),
+    "array": lambda t: np.ma.array(t),
+    "times": lambda t: np.ma.array([1.0, 2.0], mask=[True, False]) * t,
+    "timed": lambda t: t * np.ma.array([1.0, 2.0], mask=[True, False]),
+    "max": lambda t: np.ma.max(t),
+}
+
+
+@pytest.mark.parametrize("function", MASKED)
+def test_masked_arrays_do_not_lose_a_gradient(function):
+    w = pb.tensor([1.0, 2.0], requires_grad=True)
+    for tensor in (w, w * 2):
+        with pytest.raises((pb.GradientError, pb.DtypeError)):
+            MASKED[function](tensor)

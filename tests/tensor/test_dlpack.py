@@ -124,4 +124,4 @@ def test_an_export_of_memory_that_a_graph_or_a_clone_needs_is_a_copy(device):
 def test_an_export_of_memory_that_nobody_else_needs_is_shared():
     torch = pytest.importorskip("torch")
     x = pb.tensor([1.0, 2.0])
-    assert torch.from_dlpack(x).data_ptr() == x._data.ctypes.data
+    assert torch.from_dlpack(x).data_ptr() == x._raw.ctypes.data

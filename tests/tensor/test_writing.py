@@ -13,7 +13,7 @@ from pullback.autodiff.graph import saved_values
 
 
 def address(t: pb.Tensor) -> int:
-    return t._data.__array_interface__["data"][0]
+    return t._raw.__array_interface__["data"][0]
 
 
 WRITES = {

@@ -61,7 +61,7 @@ def test_tensors_come_back_as_tensors_without_a_graph():
 )
 def test_arrays_of_other_libraries(device, dtype):
     require(device)
-    x = pb.asarray(X, dtype=dtype, device=device)._data
+    x = pb.asarray(X, dtype=dtype, device=device)._raw
     results = {
         "grad": pb.grad(square_sum)(x),
         "second": pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(x**3))(x)))(x),

@@ -30,7 +30,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     for x in inputs:
         kind = type(x)
         if kind is Tensor:
-            array = x._data
+            array = x._raw
             raws.append(array)
             nodes.append(x._node)
             if x._node is not None:

@@ -104,18 +104,18 @@ class Policy:
         if type(leaf) is not Leaf or type(x) is not Tensor or dtype is not self.dtype or seen:
             return TENSORS.astype(x, backend.raw_dtype(dtype))
         entry = self.halves.get(leaf)
-        if entry is None or entry[0] is not x._data or backend.dtype_of(entry[1]) is not dtype:
-            safe = backend.is_exclusive(x, "_data") or not backend.writable  # nobody can write to it behind our back
+        if entry is None or entry[0] is not x._raw or backend.dtype_of(entry[1]) is not dtype:
+            safe = backend.is_exclusive(x, "_raw") or not backend.writable  # nobody can write to it behind our back
             result = TENSORS.astype(x, backend.raw_dtype(dtype))
             if safe:
-                self.halves[leaf] = (x._data, result._data)
+                self.halves[leaf] = (x._raw, result._raw)
             return result
         # Each use has a node of its own: the gradients of several uses are added up in float32, and walking one
         # loss does not release what another one needs.
         if not mode.recording:
             return make(entry[1], None)
         static = (backend.raw_dtype(dtype),)
-        return make(entry[1], record(backend, OPERATIONS["astype"], (x._data,), (leaf,), static, (entry[1],)))
+        return make(entry[1], record(backend, OPERATIONS["astype"], (x._raw,), (leaf,), static, (entry[1],)))
 
 
 class autocast:

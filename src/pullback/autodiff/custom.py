@@ -59,7 +59,7 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
         else:
             with modes.changed(recording=False):
                 gradients = backward(_wrap(g), *map(_wrap, saved[:count]))
-            gradients = tuple([resolved(grad)._data if isinstance(grad, Tensor) else grad for grad in gradients])
+            gradients = tuple([resolved(grad)._raw if isinstance(grad, Tensor) else grad for grad in gradients])
         if any([gradient is None for gradient in gradients]):  # no gradient at all
             gradients = tuple([_zeros(saved[place], g) if x is None else x for place, x in zip(shapes, gradients)])
         for name, place, gradient in zip(tracked, shapes, gradients):
@@ -85,7 +85,7 @@ def _zeros(shape: Any, g: Any) -> Any:
 
     like = next(part for part in g if part is not None) if isinstance(g, tuple) else g
     if isinstance(like, Tensor):
-        return TENSORS.zeros(shape, like._data.dtype, like)
+        return TENSORS.zeros(shape, like._raw.dtype, like)
     return backends.of(like).xp.zeros(shape, like.dtype, like)
 
 
@@ -224,7 +224,7 @@ def _object_backward(g: Any, op: BackwardOp, needs: tuple[bool, ...]) -> tuple[A
     if isinstance(g, Tensor):
         return _checked(op, op.backward(g), needs)
     with modes.changed(recording=False):
-        return tuple([resolved(x)._data for x in _checked(op, op.backward(make(g, None)), needs)])
+        return tuple([resolved(x)._raw for x in _checked(op, op.backward(make(g, None)), needs)])
 
 
 def _checked(op: BackwardOp, gradients: Any, needs: tuple[bool, ...]) -> tuple[Tensor, ...]:
@@ -290,7 +290,7 @@ def _attach_to_dual(tensor: Tensor, op: BackwardOp) -> None:
         lambda g: tuple([primal_at(x, level) for x in _as_tuple(op, op.backward(g))]),
     )
     below.name = op.name
-    primal = make(tensor._data, None)
+    primal = make(tensor._raw, None)
     attach(primal, below if level else op)
     if level:
         tangents = [tangent_at(x, level) for x in op.inputs]

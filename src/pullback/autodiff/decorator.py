@@ -102,7 +102,7 @@ class Autodiff(Backend):
     def grad_remove(self, tensor: Tensor, grads: Gradients) -> Any:
         """Take the gradient of `tensor` out of `grads`, as an array of the inner level; None if there is none."""
         found = grads.pop(tensor)
-        return found if found is None or self._is_nested else resolved(found)._data
+        return found if found is None or self._is_nested else resolved(found)._raw
 
     def grad_replace(self, tensor: Tensor, grads: Gradients, gradient: Any) -> None:
         """Put `gradient`, an array of the inner level, in place of the gradient of `tensor`, or register it."""
@@ -121,7 +121,7 @@ class Autodiff(Backend):
         """
         self._check(tensor)
         if not self._is_nested:
-            return tensor._backend.read_only(tensor._data)
+            return tensor._backend.read_only(tensor._raw)
         if not tensor.requires_grad:
             return tensor
         below = alias(tensor)

@@ -236,7 +236,7 @@ class _Visitor:
             if self.create_graph:
                 g = _conjugate(result if isinstance(result, Tensor) else fitting)
             else:
-                g = resolved(_conjugate(fitting))._data
+                g = resolved(_conjugate(fitting))._raw
         return g
 
     def visit(self, node: Node, g: Any) -> Any:
@@ -304,7 +304,7 @@ def _restored_one(g: Any, shape: Any, dtype: Any) -> Any:
     xp = _namespace(g)
     if tuple(g.shape) != tuple(shape):
         g = xp.sum_to(g, shape)
-    raw = g._data if isinstance(g, Tensor) else g
+    raw = g._raw if isinstance(g, Tensor) else g
     if raw.dtype != dtype:
         backend: Any = backends.of(raw)
         if (
@@ -362,7 +362,7 @@ IDENTITY = Recipe.of_function(
 def alias(tensor: Tensor) -> Tensor:
     """The same value as a variable of its own, which passes its gradient on to `tensor`."""
     tensor = resolved(tensor)
-    return make(tensor._data, new_node(IDENTITY, () if tensor._node is None else (tensor._node,), ()))
+    return make(tensor._raw, new_node(IDENTITY, () if tensor._node is None else (tensor._node,), ()))
 
 
 def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
@@ -379,7 +379,7 @@ def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
         if x is None and saved[name + "_shape"] is not None:  # its value has no influence on any gradient
             x = TENSORS.zeros(saved[name + "_shape"], saved[name + "_dtype"], like)
         if tracked:
-            x = make(x._data, new_node(IDENTITY, (next(parents),), ()))
+            x = make(x._raw, new_node(IDENTITY, (next(parents),), ()))
             variables.append(x)
         inputs.append(x)
     result = portable.bind(operation.name, TENSORS)(*inputs, *(saved[name] for name in operation.static))

@@ -39,7 +39,7 @@ _UNARY = """
 def function(x):
     m = mode()
     if type(x) is Tensor and (m is None or m is NO_GRAD):
-        a = x._data
+        a = x._raw
         if type(a) is ndarray:
             try:
                 out = kernel(a)
@@ -48,7 +48,7 @@ def function(x):
             if type(out) is not ndarray:
                 out = asarray(out)
             t = Tensor()
-            t._data = out
+            t._raw = out
             p = x._node
             if p is None or m is NO_GRAD:
                 t._node = None
@@ -67,10 +67,10 @@ def function(x, y):
     m = mode()
     if m is None or m is NO_GRAD:
         if type(x) is Tensor:
-            a = x._data
+            a = x._raw
             p = x._node
             if type(y) is Tensor:
-                b = y._data
+                b = y._raw
                 q = y._node
                 ordinary = type(a) is ndarray and type(b) is ndarray
             else:
@@ -80,7 +80,7 @@ def function(x, y):
         else:
             a = x
             p = None
-            b = y._data if type(y) is Tensor else None
+            b = y._raw if type(y) is Tensor else None
             q = y._node if type(y) is Tensor else None
             ordinary = type(b) is ndarray and (type(x) is float or type(x) is int) and b.dtype.kind != "V"
         if ordinary:
@@ -91,7 +91,7 @@ def function(x, y):
             if type(out) is not ndarray:
                 out = asarray(out)
             t = Tensor()
-            t._data = out
+            t._raw = out
             if m is NO_GRAD:
                 t._node = None
                 return t
@@ -168,7 +168,7 @@ def function({arguments}):
         if type(out) is not ndarray:
             out = asarray(out)
         t = Tensor()
-        t._data = out
+        t._raw = out
         kind = out.dtype.kind
         if m is NO_GRAD or ({untracked}) or kind in "biu":
             t._node = None
@@ -205,10 +205,10 @@ def _prepare_call(function: Any, operation: Operation) -> None:
     def listed(pattern: str, names: tuple[str, ...] = inputs) -> str:
         return "".join(pattern.format(name) + ", " for name in names)
 
-    optional = [f"({x} is None or type({x}) is Tensor and type({x}._data) is ndarray)" for x in inputs[1:]]
-    first = f"type({inputs[0]}) is Tensor and type({inputs[0]}._data) is ndarray"
-    unpack = [f"{inputs[0]}_a = {inputs[0]}._data; {inputs[0]}_n = {inputs[0]}._node"] + [
-        f"{x}_a, {x}_n = (None, None) if {x} is None else ({x}._data, {x}._node)" for x in inputs[1:]
+    optional = [f"({x} is None or type({x}) is Tensor and type({x}._raw) is ndarray)" for x in inputs[1:]]
+    first = f"type({inputs[0]}) is Tensor and type({inputs[0]}._raw) is ndarray"
+    unpack = [f"{inputs[0]}_a = {inputs[0]}._raw; {inputs[0]}_n = {inputs[0]}._node"] + [
+        f"{x}_a, {x}_n = (None, None) if {x} is None else ({x}._raw, {x}._node)" for x in inputs[1:]
     ]
     source = _GENERAL.format(
         arguments=", ".join((*inputs, *operation.static)),

@@ -58,7 +58,7 @@ class Dual(Tensor):
 def dual(primal: Tensor, tangent: Tensor, level: int) -> Dual:
     result = Dual()
     primal = resolved(primal)
-    result._data = primal._data
+    result._raw = primal._raw
     result._node = primal._node
     result._cell = (primal, tangent, level)  # type: ignore[assignment]
     return result
@@ -124,7 +124,7 @@ def _like(tangent: Tensor, out: Tensor) -> Tensor:
     if tangent.shape != out.shape:
         tangent = TENSORS.broadcast_to(tangent, out.shape)
     if tangent.dtype != out.dtype:
-        tangent = TENSORS.astype(tangent, out._data.dtype)
+        tangent = TENSORS.astype(tangent, out._raw.dtype)
     return tangent
 
 

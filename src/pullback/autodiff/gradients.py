@@ -98,7 +98,7 @@ class Gradients:
         if len(self):
             xp = TENSORS
             scale = xp.minimum(max_norm / xp.maximum(norm, max_norm), 1.0)
-            self._write(lambda g: g * xp.astype(scale, g._data.dtype))
+            self._write(lambda g: g * xp.astype(scale, g._raw.dtype))
         return norm
 
     def clip_value(self, limit: float) -> None:
@@ -149,7 +149,7 @@ def _global_norm(gradients: list[Tensor]) -> Tensor:
         magnitude = xp.max(xp.abs(g))
         largest = magnitude if isinstance(largest, float) else xp.maximum(largest, magnitude)
     if isinstance(largest, float):
-        return xp.zeros((), gradients[0]._data.dtype, gradients[0])
+        return xp.zeros((), gradients[0]._raw.dtype, gradients[0])
     divisor = xp.where(xp.logical_and(xp.greater(largest, 0.0), xp.isfinite(largest)), largest, xp.ones_like(largest))
     total: Any = None
     for g in sizeable:
@@ -181,7 +181,7 @@ def backward(
         for t in wanted:
             if not isinstance(t, Tensor):
                 raise DtypeError(f"backward: wrt must be a tensor or several of them, got {type(t).__name__}.")
-        dtypes = {Gradients._key(t): t._data.dtype for t in wanted}
+        dtypes = {Gradients._key(t): t._raw.dtype for t in wanted}
         targets = frozenset(dtypes)
     cotangents = walk([(node, seed)], targets, retain_graph, create_graph, guarded)
     del seed
@@ -190,7 +190,7 @@ def backward(
     if create_graph:
         for key, g in cotangents.items():
             dtype = dtypes.get(key, getattr(key, "dtype", None))
-            if dtype is not None and g._data.dtype != dtype:
+            if dtype is not None and g._raw.dtype != dtype:
                 g = TENSORS.astype(g, dtype)
             grads._by_node[key] = _conj(g)
     else:
@@ -229,7 +229,7 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
             )
         if create_graph:
             return loss._node, TENSORS.ones_like(loss)
-        return loss._node, loss._backend.xp.ones_like(loss._data)
+        return loss._node, loss._backend.xp.ones_like(loss._raw)
     from ..functions.creation import asarray
 
     plain = isinstance(gradient, (int, float, complex, list, tuple))  # numbers take the tensor's dtype
@@ -239,7 +239,7 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
     if seed.dtype != loss.dtype:
         raise DtypeError(f"backward: gradient is {seed.dtype.name}, tensor is {loss.dtype.name}.")
     seed = _conj(seed)
-    return loss._node, seed if create_graph else resolved(seed)._data
+    return loss._node, seed if create_graph else resolved(seed)._raw
 
 
 def _conj(tensor: Tensor) -> Tensor:
@@ -257,13 +257,13 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
     backend: Any = backends.of(raw)
     tensor = make(backend.from_scalar(raw), None)
     del raw
-    kept = tensor._data.dtype
+    kept = tensor._raw.dtype
     if dtype is not None and kept is not dtype and kept != dtype:
-        tensor._data = backend.xp.astype(tensor._data, dtype)
-    if backend.is_complex(tensor._data):
+        tensor._raw = backend.xp.astype(tensor._raw, dtype)
+    if backend.is_complex(tensor._raw):
         tensor = _conj(tensor)
-    if not (backend.is_exclusive(tensor, "_data") and backend.is_contiguous(tensor._data)):
-        tensor._data = backend.copy(tensor._data)
+    if not (backend.is_exclusive(tensor, "_raw") and backend.is_contiguous(tensor._raw)):
+        tensor._raw = backend.copy(tensor._raw)
     return tensor
 
 
@@ -294,7 +294,7 @@ def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> None:
     if trace is not None and not trace.arguments.isdisjoint(cotangents):
         raise GradientError("a walk inside a compiled function goes on to what its arguments were made of.")
     if trace is not None and guard.is_on(loss._node):
-        guard.check_when_run([getattr(resolved(g), "_data", g) for g in cotangents.values()])
+        guard.check_when_run([getattr(resolved(g), "_raw", g) for g in cotangents.values()])
 
 
 _adding = allocate_lock()  # threads may share variables; only the last step of a walk writes to them

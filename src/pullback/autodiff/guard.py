@@ -102,7 +102,7 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
             if not all_finite([part for part in g if part is not None]):
                 return False
         else:
-            raw = getattr(g, "_data", g)
+            raw = getattr(g, "_raw", g)
             backend = backends.of(raw)
             if not backend.is_concrete(raw):  # nobody can tell yet
                 return False
@@ -180,7 +180,7 @@ def check_root(loss: Any, node: Node) -> bool:
     """Look at the value that a walk starts from; whether the walk is to be guarded."""
     if not is_on(node):
         return False
-    raw = loss._data
+    raw = loss._raw
     if check_when_run([raw]):
         return False
     if not backends.of(raw).is_concrete(raw):
@@ -191,7 +191,7 @@ def check_root(loss: Any, node: Node) -> bool:
     else:
         fine = is_finite(raw)
     if not fine:
-        report(born_forward(node, loss._data, is_finite))
+        report(born_forward(node, loss._raw, is_finite))
     return True
 
 

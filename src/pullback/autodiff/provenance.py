@@ -45,7 +45,7 @@ def describe_range(name: str, raw: Any) -> str:
 
 
 def _to_numpy(raw: Any) -> np.ndarray[Any, Any]:
-    raw = getattr(raw, "_data", raw)
+    raw = getattr(raw, "_raw", raw)
     backend = backends.of(raw)
     return np.asarray(raw) if backend is None else np.asarray(backend.to_numpy(raw))
 

@@ -44,7 +44,7 @@ def _creating(name: str) -> Any:
     from ..tensor.core import created
 
     def function(*args: Any) -> Any:
-        like = args[-1]._data
+        like = args[-1]._raw
         backend: Any = backends.of(like)
         return created(backend.from_scalar(getattr(backend.xp, name)(*args[:-1], like)))
 

@@ -107,7 +107,7 @@ def masked_loop(
 
 def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
     plain = type(after) is type(before) is Tensor  # duals may differ in their tangents alone
-    if plain and after._data is before._data and after._node is before._node:
+    if plain and after._raw is before._raw and after._node is before._node:
         return before  # the step passed it on
     return TENSORS.where(running, after, before)
 

@@ -20,7 +20,7 @@ def is_symbolic(x: Tensor) -> bool:
 
     While Pullback traces, that is every tensor: one from outside becomes an input of the program when it is used.
     """
-    return modes.tracing() is not None or not x._backend.is_concrete(x._data)
+    return modes.tracing() is not None or not x._backend.is_concrete(x._raw)
 
 
 def decision(what: str, value: Any) -> bool | Tensor:
@@ -161,7 +161,7 @@ class Carry:
 
 def _has_form(x: Tensor, like: Tensor) -> bool:
     """Whether `x` surely has the shape and dtype of `like`: the quick look before the one that makes messages."""
-    a, b = x._data, like._data
+    a, b = x._raw, like._raw
     return a.shape == b.shape and a.dtype == b.dtype
 
 
@@ -220,7 +220,7 @@ class Outputs:
         """No outputs, in the form of those that were added."""
         assert self.structure is not None
         firsts = [column[0] for column in self.columns]
-        return tree.unflatten(self.structure, [TENSORS.zeros((0, *x.shape), x._data.dtype, x) for x in firsts])
+        return tree.unflatten(self.structure, [TENSORS.zeros((0, *x.shape), x._raw.dtype, x) for x in firsts])
 
 
 def _shown(structure: tree.Structure) -> str:

@@ -195,7 +195,7 @@ def _outputs_of_no_steps(
     """Outputs without a slice, of the shapes and dtypes that a call on zeros gives; nothing else of it stays."""
     trial = Outputs()
     with modes.changed(recording=False, check_every_operation=False), np.errstate(all="ignore"):
-        zeros = [TENSORS.zeros(column.shape[1:], column._data.dtype, column) for column in columns]
+        zeros = [TENSORS.zeros(column.shape[1:], column._raw.dtype, column) for column in columns]
         state, y = _pair(function(carry.tree(), tree.unflatten(structure, zeros)), 0)
         carry.checked(state, 0)
         trial.add(y, 0)

@@ -60,7 +60,7 @@ def _part(x: Tensor, part: Any) -> Any:
         part = np.asarray(part) if part else np.zeros(0, np.int64)
         if part.dtype == object:  # a list with tensors in it
             part = np.asarray([_integer(n, part) for n in part])
-    raw = resolved(part)._data if isinstance(part, Tensor) else part
+    raw = resolved(part)._raw if isinstance(part, Tensor) else part
     backend = backends.of(raw)
     if backend is None:
         return _integer(part, part)

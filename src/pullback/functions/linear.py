@@ -47,14 +47,14 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
     tensor([1., 2., 4.])
     """
     x, weight = asarray(x), asarray(weight)
-    given, expected = x._data.shape, weight._data.shape
+    given, expected = x._raw.shape, weight._raw.shape
     if len(expected) != 2 or not given or given[-1] != expected[1]:
         raise ShapeError(
             f"linear: x has shape {x.shape} and weight {weight.shape}; expected (..., inputs) and (outputs, inputs)."
         )
     if bias is not None:
         bias = asarray(bias)
-        if bias._data.shape != expected[:1]:
+        if bias._raw.shape != expected[:1]:
             raise ShapeError(f"linear: bias has shape {bias.shape}; expected {weight.shape[:1]}, one per output.")
     if type(x) is Dual or type(weight) is Dual or type(bias) is Dual:
         product = matmul(x, matrix_transpose(weight))  # products of tangents are cheaper than the rule's

@@ -29,7 +29,7 @@ _CALLS = {
 def _reduce(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     if not isinstance(x, Tensor):
         x = asarray(x)
-    axes = None if axis is None else negative_axes(name, axis, len(x._data.shape))
+    axes = None if axis is None else negative_axes(name, axis, len(x._raw.shape))
     return _CALLS[name](x, axes, bool(keepdims))
 
 
@@ -169,7 +169,7 @@ def _running(name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, in
     if include_initial:
         shape = list(x.shape)
         shape[along] = 1
-        first = TENSORS.full(tuple(shape), initial, result._data.dtype, result)
+        first = TENSORS.full(tuple(shape), initial, result._raw.dtype, result)
         result = TENSORS.concat([first, result], along)
     return result
 

@@ -37,7 +37,7 @@ def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) 
     x = resolved(asarray(x))
     sizes = shape_of("reshape", shape, x)
     result = _reshape(x, sizes)
-    if copy is False and x.size and not (x._backend.is_contiguous(x._data) or _is_view(result._data, x._data)):
+    if copy is False and x.size and not (x._backend.is_contiguous(x._raw) or _is_view(result._raw, x._raw)):
         raise ShapeError(
             f"reshape: elements of shape {x.shape} lie in memory in an order that needs a copy for shape {sizes}, "
             "and copy=False."

@@ -117,9 +117,9 @@ class CompiledSteps:
     def settle(self) -> None:
         """After an update that was made elsewhere: bring it to the network's memory, and borrow that again."""
         for tensor, view in zip(self.parameters, self._views):
-            if tensor._data is not view:
-                view[...] = tensor._data
-                tensor._data = view
+            if tensor._raw is not view:
+                view[...] = tensor._raw
+                tensor._raw = view
 
     def step(self, inputs: Any, targets: Any) -> tuple[Any, Any, Any]:
         """What is traced: outputs, loss and norm; the parameters are updated."""
@@ -130,7 +130,7 @@ class CompiledSteps:
         loss = self._loss(x, targets)
         gradients = backward(loss)
         norm, is_right = norm_and_check(gradients)
-        modes.tracing().check([loss._data, is_right._data])
+        modes.tracing().check([loss._raw, is_right._raw])
         if self._clip_norm is not None:
             clip(gradients, norm, self._clip_norm)
         self._optimizer.step(gradients)
@@ -164,7 +164,7 @@ class _Program:
         self._take_batch(self._room, targets)
         for i, entry in enumerate(made.inputs):
             if entry.argument < 0:  # everything but the batch stays where it is: nobody else has these tensors
-                array = entry.array if entry.tensor is None else entry.tensor._data
+                array = entry.array if entry.tensor is None else entry.tensor._raw
                 assert array.flags.c_contiguous
                 self._bases[i] = array.ctypes.data
 

@@ -28,6 +28,6 @@ def move(tensors: Iterable[Tensor], *, dtype: Any = None, device: str | None = N
         tracked, cell = tensor.requires_grad, tensor.grad_cell
         separate(tensor)
         tensor.set_requires_grad(False)
-        tensor._data, tensor._origin = moved._data, None
+        tensor._raw, tensor._origin = moved._raw, None
         cell.value = gradient
         tensor.set_requires_grad(tracked)  # a new leaf, which knows the new dtype

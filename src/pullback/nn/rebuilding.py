@@ -153,7 +153,7 @@ def functional_call(module: Module, tensors: Mapping[str, Any], *args: Any, **kw
             raise ShapeError(f"functional_call: {name!r} has shape {value.shape}, the module's has {own.shape}.")
         first, other = replaced.setdefault(id(own), (name, value))
         one, two = resolved(value), resolved(other)
-        if one._data is not two._data or one._node is not two._node:
+        if one._raw is not two._raw or one._node is not two._node:
             raise ConfigurationError(f"functional_call: {first!r} and {name!r} are one tensor in the module: give one.")
     places: Places = {}
     for _, _, owner, path, value in entries:

@@ -76,14 +76,14 @@ class ExponentialMovingAverage:
 
     def _move(self, average: Tensor, tensor: Tensor, weight: float) -> None:
         if average.device != tensor.device:  # the parameter was moved
-            average._data = backends.transfer(average._data, tensor.device)
+            average._raw = backends.transfer(average._raw, tensor.device)
         backend = average._backend
         if backend is not backends.NUMPY:
             xp = arithmetic_of(backend)
-            step = xp.multiply(xp.subtract(tensor._data, average._data, None), weight, None)
-            average._data = xp.add(average._data, step, None)
+            step = xp.multiply(xp.subtract(tensor._raw, average._raw, None), weight, None)
+            average._raw = xp.add(average._raw, step, None)
             return
-        raw, new = average.data_mut().reshape(-1), tensor._data.reshape(-1)
+        raw, new = average.data_mut().reshape(-1), tensor._raw.reshape(-1)
         scratch = self._scratch.get(raw.dtype)
         if scratch is None:
             scratch = self._scratch[raw.dtype] = np.empty(_STRETCH, raw.dtype)
@@ -191,8 +191,8 @@ def _start(name: str, tensor: Any) -> Tensor:
     tensor = resolved(tensor)
     backend = tensor._backend
     if tensor.dtype.itemsize == 2:
-        return make(backend.xp.astype(tensor._data, backend.raw_dtype(dtypes.float32)), None)
-    return make(backend.copy(tensor._data), None)
+        return make(backend.xp.astype(tensor._raw, backend.raw_dtype(dtypes.float32)), None)
+    return make(backend.copy(tensor._raw), None)
 
 
 def _check_match(tensors: Mapping[str, Tensor], averages: Mapping[str, Tensor]) -> None:

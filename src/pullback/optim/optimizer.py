@@ -272,7 +272,7 @@ class Optimizer:
                 else:
                     raise ConfigurationError("step: NumPy arrays have no `.grad`. Pass a list with their gradients.")
                 if gradient is not None:
-                    raw = resolved(gradient)._data if isinstance(gradient, Tensor) else gradient
+                    raw = resolved(gradient)._raw if isinstance(gradient, Tensor) else gradient
                     _check_fits(slot, raw)
                     found.append((slot, raw))
             if found:

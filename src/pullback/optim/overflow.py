@@ -56,7 +56,7 @@ class Before:
     def __init__(self, work: list[tuple[Any, Any, Any, Any]]) -> None:
         self._work = work
         self._parameters = [slot.backend.copy(slot.raw) for slot, *_ in work]
-        self._buffers = [[slot.backend.copy(buffer._data) for buffer in slot.buffers] for slot, *_ in work]
+        self._buffers = [[slot.backend.copy(buffer._raw) for buffer in slot.buffers] for slot, *_ in work]
 
     def restore(self) -> None:
         for (slot, *_), parameter, buffers in zip(self._work, self._parameters, self._buffers):
@@ -64,15 +64,15 @@ class Before:
             if slot.backend is NUMPY:
                 slot.raw[...] = parameter
             else:
-                slot.parameter._data = parameter
+                slot.parameter._raw = parameter
             for buffer, before in zip(slot.buffers, buffers):
-                buffer._data = before
+                buffer._raw = before
 
 
 def refuse(name: str, work: list[tuple[Any, Any, Any, Any]], before: Before | None) -> None:
     """After a step: if something in it is not finite, report that, and take all of it back if that raises."""
     for slot, _, _, gradient in work:
-        made = {"parameter": slot.raw, **{n: b._data for n, b in zip(slot.names, slot.buffers)}}
+        made = {"parameter": slot.raw, **{n: b._raw for n, b in zip(slot.names, slot.buffers)}}
         lost = [what for what, array in made.items() if not guard.is_finite(array)]
         if not lost:
             continue

@@ -99,7 +99,7 @@ class LossScaler:
             scaled = loss * self._scale
         if isinstance(scaled, Dual) or scaled._node is None:
             return scaled
-        return make(scaled._data, new_node(_SCALED, (scaled._node,), ()))
+        return make(scaled._raw, new_node(_SCALED, (scaled._node,), ()))
 
     def unscale_(self, optimizer: Any, grads: Any = None) -> None:
         """Divide the gradients of the optimizer's parameters by the scale, in place, for example to clip them.
@@ -130,7 +130,7 @@ class LossScaler:
         with modes.no_grad(), np.errstate(all="ignore"):
             for gradient in gradients:
                 gradient *= factor
-                raws.append(resolved(gradient)._data if isinstance(gradient, Tensor) else gradient)
+                raws.append(resolved(gradient)._raw if isinstance(gradient, Tensor) else gradient)
             self._found[optimizer] = _Found(bool(gradients), not guard.all_finite(raws))
 
     def step(self, optimizer: Any, grads: Any = None) -> bool:

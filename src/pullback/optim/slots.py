@@ -62,7 +62,7 @@ class Slot:
     @property
     def raw(self) -> Any:
         """The parameter's raw array."""
-        return self.parameter if type(self.parameter) is _ndarray else self.parameter._data
+        return self.parameter if type(self.parameter) is _ndarray else self.parameter._raw
 
     def prepare(self, optimizer: Any, group: dict[str, Any]) -> None:
         """Everything that can fail or allocates, so that nothing fails once the first parameter has changed."""
@@ -73,8 +73,8 @@ class Slot:
         if type(parameter) is _ndarray:
             return
         self.refuse_result(parameter)
-        if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_data"):
-            parameter._data = _NUMPY.copy(parameter._data)
+        if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_raw"):
+            parameter._raw = _NUMPY.copy(parameter._raw)
 
     def refuse_result(self, parameter: Tensor) -> None:
         """Refuse to update what is no variable any more."""
@@ -124,7 +124,7 @@ class Slot:
         buffers = []
         for name in names:
             if name in kept:
-                moved = backends.transfer(kept[name]._data, device)
+                moved = backends.transfer(kept[name]._raw, device)
                 buffers.append(make(backend.xp.astype(moved, working), None))
             else:
                 buffers.append(make(optimizer.new_buffer(name, group, raw, working, backend.xp), None))
@@ -137,8 +137,8 @@ class Slot:
     def _reclaim(self) -> None:
         """Copy the buffers that somebody else may still see."""
         for buffer in self.buffers:
-            if self.arithmetic.in_place and not self.backend.is_exclusive(buffer, "_data"):
-                buffer._data = self.backend.copy(buffer._data)
+            if self.arithmetic.in_place and not self.backend.is_exclusive(buffer, "_raw"):
+                buffer._raw = self.backend.copy(buffer._raw)
         self.lent = False
 
     # -- one update ----------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Slot:
             separate(self.parameter)
             self.parameter._origin = None
         raw = self.raw
-        buffers = [buffer._data for buffer in self.buffers]
+        buffers = [buffer._raw for buffer in self.buffers]
         if self.stretched:
             flat, gradient = raw.reshape(-1), gradient.reshape(-1)
             buffers = [buffer.reshape(-1) for buffer in buffers]
@@ -162,9 +162,9 @@ class Slot:
             return
         result = self._run(optimizer, group, constants, raw, gradient, buffers, self.spare)
         if self.backend is not _NUMPY:
-            self.parameter._data = result[0]
+            self.parameter._raw = result[0]
             for buffer, new in zip(self.buffers, result[1:]):
-                buffer._data = new
+                buffer._raw = new
 
     def _run(
         self, optimizer: Any, group: Any, constants: Any, raw: Any, gradient: Any, buffers: Any, spare: Any

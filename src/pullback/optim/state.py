@@ -101,7 +101,7 @@ def _slot_state(
 
 def _fitting(what: str, value: Any, template: Any, expected: dtypes.DType, halved: bool) -> Tensor:
     """A saved array beside `template`, after checking that it is like it."""
-    raw = value._data if isinstance(value, Tensor) else value
+    raw = value._raw if isinstance(value, Tensor) else value
     source: Any = backends.of(raw)
     if source is None:
         raise DtypeError(f"{what} is neither a tensor nor an array but {type(value).__name__}.")

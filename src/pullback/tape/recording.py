@@ -285,7 +285,7 @@ def data_for(label: str, data: Any) -> tuple[Any, bool]:
                 f"{label} is a tensor that requires a gradient, which the slots of a tape do not carry on. "
                 "Pass `.detach()` of it, or use the tape as a context manager."
             )
-        array, is_borrowed = resolved(tensor)._data, not is_tensor  # a write to a tensor copies: its memory can be held
+        array, is_borrowed = resolved(tensor)._raw, not is_tensor  # a write to a tensor copies: its memory can be held
         if type(array) is not np.ndarray:
             raise DeviceError(f"{label}: a tape works on NumPy arrays, this is on {tensor.device!r}.")
     else:

@@ -84,7 +84,7 @@ def _checked_buffers(tape: Tape, tensors: Sequence[Any]) -> list[Any]:
 def _seed(root: Value, loss_grad: Any, buffers: list[Any]) -> Any:
     """The cotangent of the last output, in its shape and dtype."""
     if isinstance(loss_grad, (int, float, list, tuple)):  # numbers take the dtype of the data
-        seed = np.asarray(loss_grad, dtype=root.dtype or asarray(0.0)._data.dtype)
+        seed = np.asarray(loss_grad, dtype=root.dtype or asarray(0.0)._raw.dtype)
     else:
         seed, _ = data_for("backward: loss_grad", loss_grad)
     shape = seed.shape if root.shape is None else root.shape

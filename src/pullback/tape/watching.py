@@ -81,7 +81,7 @@ class Watching(Tape):
                     f"gradient: source {number}, of shape {source.shape}, is not tracked. Call `tape.watch(...)` on it "
                     "inside the block, before it is used, or set `requires_grad=True`."
                 )
-            targets.append(make(source._data, node))
+            targets.append(make(source._raw, node))
         if loss._node is None or not targets:
             return tree.unflatten(structure, [None] * len(targets))
         grads = backward(loss, gradient, targets, retain_graph=True, create_graph=create_graph)

@@ -44,7 +44,7 @@ def values_of(tensor: Tensor) -> Any:
     While a function is traced, only small tensors from outside have values (see `Trace.read_values`).
     """
     tensor = resolved(tensor)
-    return tensor._backend.to_numpy(tensor._data)
+    return tensor._backend.to_numpy(tensor._raw)
 
 
 def numpy(self: Tensor) -> np.ndarray[Any, Any]:
@@ -70,8 +70,8 @@ def item(self: Tensor) -> Any:
     if self.size != 1:
         raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one. Use `t.tolist()`.")
     tensor = resolved(self)
-    if not tensor._backend.is_concrete(tensor._data):
-        return tensor._data.item()  # a symbol may say that it has none
+    if not tensor._backend.is_concrete(tensor._raw):
+        return tensor._raw.item()  # a symbol may say that it has none
     return _python_values(tensor).reshape(()).item()
 
 
@@ -82,13 +82,13 @@ def tolist(self: Tensor) -> Any:
     """
     refuse_result(self, "tolist()")
     tensor = resolved(self)
-    if not tensor._backend.is_concrete(tensor._data):
-        return tensor._data.tolist()
+    if not tensor._backend.is_concrete(tensor._raw):
+        return tensor._raw.tolist()
     return _python_values(tensor).tolist()
 
 
 def _python_values(tensor: Tensor) -> np.ndarray[Any, Any]:
-    values = tensor._backend.to_numpy(tensor._data)
+    values = tensor._backend.to_numpy(tensor._raw)
     return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
 
 
@@ -103,7 +103,7 @@ def data(self: Tensor) -> Any:
     """
     refuse_result(self, "data")
     tensor = resolved(self)
-    return tensor._backend.read_only(tensor._data)
+    return tensor._backend.read_only(tensor._raw)
 
 
 # -- devices ---------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def moved(tensor: Any, device: str, copy: bool | None) -> Tensor:
         primal, tangent = moved(tensor.primal, device, copy), moved(tensor.tangent, device, copy)
         return forward.dual(primal, tangent, tensor.level)
     tensor = resolved(tensor)
-    raw = backends.transfer(tensor._data, device, copy)
+    raw = backends.transfer(tensor._raw, device, copy)
     if hasattr(tensor, "_with_data"):  # a quantized one
         return tensor._with_data(raw)
     if tensor._node is None or not modes.is_recording():
@@ -171,13 +171,13 @@ def dlpack(
     backend = self._backend
     if max_version is None or max_version[0] < 1:
         if copy is not False:
-            return backend.copy(backend.exported(self._data)).__dlpack__(stream=stream)
-        if backend.writable and not backend.is_exclusive(self, "_data"):
-            self._data = backend.copy(self._data)  # what the consumer writes shows in this tensor, and in no other
+            return backend.copy(backend.exported(self._raw)).__dlpack__(stream=stream)
+        if backend.writable and not backend.is_exclusive(self, "_raw"):
+            self._raw = backend.copy(self._raw)  # what the consumer writes shows in this tensor, and in no other
         self._origin = None
-        return backend.exported(self._data).__dlpack__(stream=stream)
-    is_shared = copy is None and backend.writable and not backend.is_exclusive(self, "_data")
-    raw = backend.exported(self._data)
+        return backend.exported(self._raw).__dlpack__(stream=stream)
+    is_shared = copy is None and backend.writable and not backend.is_exclusive(self, "_raw")
+    raw = backend.exported(self._raw)
     if copy or is_shared:
         return backend.copy(raw).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
     shared = backend.read_only(raw)
@@ -185,7 +185,7 @@ def dlpack(
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    return self._backend.exported(self._data).__dlpack_device__()
+    return self._backend.exported(self._raw).__dlpack_device__()
 
 
 # -- pickles and copies ----------------------------------------------------------------------------

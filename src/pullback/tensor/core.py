@@ -23,9 +23,9 @@ class Tensor(_Attached):
     else still needs the old values, so no tensor ever changes through another one.
     """
 
-    __slots__ = ("_data", "_node", "_cell", "_origin", "__weakref__")
+    __slots__ = ("_raw", "_node", "_cell", "_origin", "__weakref__")
 
-    _data: Any  # a backend's raw array; its reference count tells whether anybody else holds it
+    _raw: Any  # a backend's raw array; its reference count tells whether anybody else holds it
     _node: Node | None  # what made it; a Leaf for a variable; None if it needs no gradient
     _cell: GradCell  # only where a gradient was put on a tensor that is no variable
     _origin: Any  # only under a checkpointing strategy: the step that made it; None after a write
@@ -38,30 +38,30 @@ class Tensor(_Attached):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return tuple(self._data.shape)
+        return tuple(self._raw.shape)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self._data.shape)
+        return len(self._raw.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
         size = 1
-        for n in self._data.shape:
+        for n in self._raw.shape:
             size *= n
         return size
 
     @property
     def dtype(self) -> DType:
         """The type of the elements; compares equal to NumPy's, PyTorch's and JAX's."""
-        return self._backend.dtype_of(self._data)
+        return self._backend.dtype_of(self._raw)
 
     @property
     def device(self) -> str:
         """The name of the device that holds the elements, for example "numpy"."""
-        return self._backend.device_of(self._data)
+        return self._backend.device_of(self._raw)
 
     @property
     def itemsize(self) -> int:
@@ -75,7 +75,7 @@ class Tensor(_Attached):
 
     @property
     def _backend(self) -> Any:
-        return backends.of(self._data)
+        return backends.of(self._raw)
 
     # -- gradients ---------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Tensor(_Attached):
                     f"only floating-point and complex tensors can require a gradient, this one is {self.dtype.name}. "
                     f"Convert it first, for example with `.astype(pb.float32)`."
                 )
-            tensor._node = Leaf(self.shape, self._data.dtype, self.grad_cell)
+            tensor._node = Leaf(self.shape, self._raw.dtype, self.grad_cell)
             tensor._origin = None
         elif not flag and node is not None:
             tensor._cell = node.cell
@@ -159,12 +159,12 @@ class Tensor(_Attached):
             raise DtypeError(f"{caller}: gradient is {gradient.dtype.name}, tensor is {self.dtype.name}.")
         from ..autodiff.guard import note_size
 
-        note_size(gradient._data)
+        note_size(gradient._raw)
         return gradient.detach()
 
     def detach(self) -> Tensor:
         """The same values without gradient; shares memory until one of the two is written."""
-        return make(resolved(self)._data, None)
+        return make(resolved(self)._raw, None)
 
     def clone(self) -> Tensor:
         """The same variable or value in O(1): memory and gradient are shared until one of the two is written.
@@ -176,7 +176,7 @@ class Tensor(_Attached):
         tensor([3., 3.])
         """
         tensor = resolved(self)
-        copy = make(tensor._data, tensor._node)
+        copy = make(tensor._raw, tensor._node)
         if isinstance(tensor._node, Leaf):
             clones = tensor._node.clones
             if len(clones) > 8 and len(clones) & (len(clones) - 1) == 0:  # now and then forget the dead ones
@@ -207,6 +207,6 @@ def created(raw: Any) -> Tensor:
 def make(raw: Any, node: Node | None) -> Tensor:
     """A tensor of a raw array, without any check."""
     tensor = Tensor()
-    tensor._data = raw
+    tensor._raw = raw
     tensor._node = node
     return tensor

@@ -56,7 +56,7 @@ class _Pool:
         if isinstance(x, (list, tuple)):
             return type(x)([self.places(part) for part in x])
         if isinstance(x, Tensor):
-            raw = resolved(x)._data
+            raw = resolved(x)._raw
             strides = raw if type(raw) is np.ndarray else np.empty(x.shape, bool)
         else:
             strides = np.asarray(x)

@@ -50,7 +50,7 @@ def is_plain(arguments: Iterable[Any]) -> bool:
         if kind is list or kind is tuple:
             if not is_plain(x):
                 return False
-        elif isinstance(x, Tensor) and (needs_gradient(x) or type(resolved(x)._data) is not np.ndarray):
+        elif isinstance(x, Tensor) and (needs_gradient(x) or type(resolved(x)._raw) is not np.ndarray):
             return False
     return True
 

@@ -147,7 +147,7 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
     if method == "__call__" and not kwargs and ufunc not in _COMPUTED:
         function = _function(ufunc)
-        if ufunc is np.tanh and resolved(inputs[0])._data.dtype.kind == "c":  # zeros at infinity have other signs
+        if ufunc is np.tanh and resolved(inputs[0])._raw.dtype.kind == "c":  # zeros at infinity have other signs
             return valued(ufunc, lambda: function(*inputs), inputs, kwargs)
         try:
             return function(*[x if type(x) is Tensor else operand(x) for x in inputs])

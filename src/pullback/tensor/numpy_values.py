@@ -27,7 +27,7 @@ _of_numpy = custom_op(
 
 def have_values(arguments: Any) -> bool:
     """Whether NumPy could be called with these: all tensors among them are NumPy's, and none is being traced."""
-    return all(type(resolved(x)._data) is np.ndarray for x in _tensors_in(arguments))
+    return all(type(resolved(x)._raw) is np.ndarray for x in _tensors_in(arguments))
 
 
 def _tensors_in(x: Any) -> Iterator[Any]:

@@ -28,9 +28,9 @@ def _plain(name: str) -> Operator:
     kernel = getattr(NUMPY_TABLE.xp, name)
 
     def method(self: Tensor, other: Any, /) -> Any:
-        if type(self) is Tensor and type(self._data) is ndarray and mode() in _UNTRACED:
-            a, kind = self._data, type(other)
-            b = other._data if kind is Tensor else other
+        if type(self) is Tensor and type(self._raw) is ndarray and mode() in _UNTRACED:
+            a, kind = self._raw, type(other)
+            b = other._raw if kind is Tensor else other
             if (kind is Tensor and type(b) is ndarray) or ((kind is float or kind is int) and a.dtype.kind != "V"):
                 try:
                     out = kernel(a, b)
@@ -122,9 +122,9 @@ def _element(self: Tensor, name: str) -> Any:
     if self.size != 1:
         raise ShapeError(f"{name}: only a tensor with one element can be converted, this one has shape {self.shape}.")
     tensor = resolved(self)
-    if not tensor._backend.is_concrete(tensor._data):
-        return getattr(tensor._data, f"__{name}__")()  # a symbol may say what it is not good for
-    return tensor._backend.to_numpy(tensor._data).item()
+    if not tensor._backend.is_concrete(tensor._raw):
+        return getattr(tensor._raw, f"__{name}__")()  # a symbol may say what it is not good for
+    return tensor._backend.to_numpy(tensor._raw).item()
 
 
 def _bool(self: Tensor, /) -> bool:
@@ -151,7 +151,7 @@ def _complex(self: Tensor, /) -> complex:
 def _index(self: Tensor, /) -> int:
     if self.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"index: only an integer tensor can be an index, this one is {self.dtype.name}.")
-    if self._data.shape != ():
+    if self._raw.shape != ():
         raise DtypeError(f"index: only a 0-d tensor can be an index, this one has shape {self.shape}.")
     return int(_element(self, "index"))
 
@@ -162,13 +162,13 @@ def _index(self: Tensor, /) -> int:
 def _len(self: Tensor, /) -> int:
     if self.ndim == 0:
         raise DtypeError("len: a 0-d tensor has no length.")
-    return self._data.shape[0]
+    return self._raw.shape[0]
 
 
 def _iter(self: Tensor, /) -> Iterator[Tensor]:
     if self.ndim == 0:
         raise DtypeError("iter: a 0-d tensor cannot be iterated over.")
-    return (self[i] for i in range(self._data.shape[0]))
+    return (self[i] for i in range(self._raw.shape[0]))
 
 
 def _contains(self: Tensor, value: Any, /) -> bool:

@@ -23,10 +23,10 @@ def text_of(tensor: Any) -> str:
     tensor([1., 2.], dtype=float64, requires_grad=True)
     """
     tensor = resolved(tensor)
-    backend = backends.of(tensor._data)
-    if backend is None or not backend.is_concrete(tensor._data):
+    backend = backends.of(tensor._raw)
+    if backend is None or not backend.is_concrete(tensor._raw):
         return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"
-    values = _printable(backend.to_numpy(tensor._data))
+    values = _printable(backend.to_numpy(tensor._raw))
     return laid_out("tensor(", values, _notes(tensor, values))
 
 

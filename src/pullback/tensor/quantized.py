@@ -27,7 +27,7 @@ class QuantizedTensor(Tensor):
     @classmethod
     def of_raw(cls, raw: QuantizedArray) -> QuantizedTensor:
         tensor = cls()
-        tensor._data = raw
+        tensor._raw = raw
         tensor._node = None
         return tensor
 
@@ -36,16 +36,16 @@ class QuantizedTensor(Tensor):
     @property
     def axis(self) -> int | None:
         """The axis whose indices have scales of their own, counted from the last; None for one scale."""
-        return self._data.axis
+        return self._raw.axis
 
     @property
     def nbytes(self) -> int:
         """The bytes really held, scales included."""
-        return self._data.nbytes
+        return self._raw.nbytes
 
     def dequantize(self) -> Tensor:
         """The values as a floating-point tensor."""
-        return created(self._data._backend.from_scalar(self._data.dequantize()))
+        return created(self._raw._backend.from_scalar(self._raw.dequantize()))
 
     def set_requires_grad(self, flag: bool) -> Tensor:
         if flag:
@@ -59,19 +59,19 @@ class QuantizedTensor(Tensor):
         return self
 
     def clone(self) -> Tensor:
-        return self.of_raw(self._data)
+        return self.of_raw(self._raw)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return self.clone()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return QuantizedTensor.of_raw, (self._data,)
+        return QuantizedTensor.of_raw, (self._raw,)
 
     def __repr__(self) -> str:
         notes = [f"dtype={self.dtype.name}", f"axis={self.axis}"]
         if self.device != "numpy":
             notes.append(f"device={self.device!r}")
-        return laid_out("tensor(", QUANTIZED.to_numpy(self._data), notes)
+        return laid_out("tensor(", QUANTIZED.to_numpy(self._raw), notes)
 
     __str__ = __repr__
 
@@ -97,11 +97,11 @@ def _product(x: Any, y: Any) -> Tensor:
         raise ShapeError(f"matmul: a quantized factor must be a matrix, this one has shape {weight.shape}.")
     operation = OPERATIONS["quantized_matmul"]
     if weight is y:
-        return apply(operation, (x,), (weight._data, False))
+        return apply(operation, (x,), (weight._raw, False))
     if y.ndim == 1:
-        return apply(operation, (y,), (weight._data, True))
+        return apply(operation, (y,), (weight._raw, True))
     transpose = TENSORS.matrix_transpose
-    return transpose(apply(operation, (transpose(y),), (weight._data, True)))
+    return transpose(apply(operation, (transpose(y),), (weight._raw, True)))
 
 
 def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTensor:
@@ -120,7 +120,7 @@ def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTen
     from ..functions.creation import asarray
 
     x = resolved(asarray(t))
-    raw = x._data if x._backend.is_concrete(x._data) else values_of(x)
+    raw = x._raw if x._backend.is_concrete(x._raw) else values_of(x)
     return QuantizedTensor.of_raw(quantize_raw(raw, scheme, axis))
 
 

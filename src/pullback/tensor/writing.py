@@ -80,7 +80,7 @@ def adopt(tensor: Tensor, result: Tensor) -> None:
             del tensor._cell
     if not isinstance(tensor._node, Leaf) or result._node is not None:
         tensor._node = result._node
-    tensor._data = result._data
+    tensor._raw = result._raw
     tensor._origin = getattr(result, "_origin", None)
 
 
@@ -92,8 +92,8 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         if is_ufunc and type(other) is Tensor and type(self) is Tensor and _nothing_to_record(self, other):
             # the short way for what an optimizer does: variables and their gradients, written in place
-            if type(self._data) is _ndarray and type(other._data) is _ndarray and _is_exclusive(self, "_data"):
-                if _compute_into(self._data, other._data):
+            if type(self._raw) is _ndarray and type(other._raw) is _ndarray and _is_exclusive(self, "_raw"):
+                if _compute_into(self._raw, other._raw):
                     self._origin = None
                     return self
         mode = modes.current()
@@ -113,19 +113,19 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
                 other = pair[1]
         traced = mode is not None and mode.check_every_operation  # `apply` looks at the result
         relaid = False
-        if type(self) is Tensor and type(self._data) is _ndarray and not traced:
-            b = other._data if type(other) is Tensor else other
-            if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_data"):
+        if type(self) is Tensor and type(self._raw) is _ndarray and not traced:
+            b = other._raw if type(other) is Tensor else other
+            if (type(b) is _ndarray or type(b) in PYTHON_SCALARS) and _is_exclusive(self, "_raw"):
                 nodes = (self._node, other._node if type(other) is Tensor else None)
                 tracked = recording and nodes != (None, None)
-                needed = tracked and _keeps_old_values(self._data, b, nodes)
+                needed = tracked and _keeps_old_values(self._raw, b, nodes)
                 if tracked and not needed and _is_replayed(mode):
                     needed = relaid = True
-                if not needed and _compute_into(self._data, b):
+                if not needed and _compute_into(self._raw, b):
                     if tracked:
-                        self._node = record(backends.NUMPY, operation, (self._data, b), nodes, (), (self._data,))
+                        self._node = record(backends.NUMPY, operation, (self._raw, b), nodes, (), (self._raw,))
                         if mode is not None and mode.tapes:
-                            list_on_tapes(mode, operation, (self._data, b), (self._data,))
+                            list_on_tapes(mode, operation, (self._raw, b), (self._raw,))
                     elif not isinstance(self._node, Leaf):
                         self._node = None
                     self._origin = None
@@ -138,7 +138,7 @@ def in_place(operation: Operation) -> Callable[[Tensor, Any], Any]:
             result = apply(operation, (self, other))
         _check_fits(operation, self, result)
         if relaid:
-            _lay_out(result, self._data)
+            _lay_out(result, self._raw)
         adopt(self, result)
         separate(self)
         return self
@@ -178,10 +178,10 @@ def _lay_out(result: Tensor, like: Any) -> None:
 
     Sums add up in the order of memory: without this a strategy would change their last digit.
     """
-    if result._data.strides != like.strides:
+    if result._raw.strides != like.strides:
         raw = np.empty_like(like)
-        raw[...] = result._data
-        result._data = raw
+        raw[...] = result._raw
+        result._raw = raw
         result._origin = None  # which would make it in the other layout
 
 
@@ -222,30 +222,30 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     index = canonical_index(self, index)
     value = _value_for(self, as_operand(value, operation))
     tracked = recording and (self._node is not None or getattr(value, "_node", None) is not None)
-    raw_value = value._data if type(value) is Tensor else value
+    raw_value = value._raw if type(value) is Tensor else value
     writable = type(raw_value) is _ndarray or type(raw_value) in PYTHON_SCALARS
     replayed = tracked and _is_replayed(mode)
     if replayed or (mode is not None and mode.check_every_operation):
         writable = False  # `apply` looks at the result, or keeps what it takes to make it again
-    if type(self) is Tensor and type(self._data) is _ndarray and writable and _is_exclusive(self, "_data"):
+    if type(self) is Tensor and type(self._raw) is _ndarray and writable and _is_exclusive(self, "_raw"):
         try:
-            self._data[index] = raw_value
+            self._raw[index] = raw_value
         except ValueError as error:
             raise ShapeError(f"setitem: {error}") from error
         if tracked:
             nodes = (self._node, value._node if type(value) is Tensor else None)
-            raws = (self._data, raw_value)
-            self._node = record(backends.NUMPY, operation, raws, nodes, (index,), (self._data,))
+            raws = (self._raw, raw_value)
+            self._node = record(backends.NUMPY, operation, raws, nodes, (index,), (self._raw,))
             if mode is not None and mode.tapes:
-                list_on_tapes(mode, operation, raws, (self._data,))
+                list_on_tapes(mode, operation, raws, (self._raw,))
         elif not isinstance(self._node, Leaf):
             self._node = None
         self._origin = None
     else:
-        relaid = replayed and type(self) is Tensor and type(self._data) is _ndarray and _is_exclusive(self, "_data")
+        relaid = replayed and type(self) is Tensor and type(self._raw) is _ndarray and _is_exclusive(self, "_raw")
         result = apply(operation, (self, value), (index,))
         if relaid:
-            _lay_out(result, self._data)
+            _lay_out(result, self._raw)
         adopt(self, result)
     separate(self)
 
@@ -290,11 +290,11 @@ def data_mut(self: Tensor) -> Any:
     backend = resolved(self)._backend
     if not backend.writable:
         raise GradientError(f"data_mut: arrays on {self.device} cannot be written. Write `x[...] = ...`.")
-    if not backend.is_exclusive(self, "_data"):
-        self._data = backend.copy(self._data)
+    if not backend.is_exclusive(self, "_raw"):
+        self._raw = backend.copy(self._raw)
     self._origin = None
     separate(self)
-    return self._data
+    return self._raw
 
 
 WRITES = ["__setitem__"]  # the names of what writes to a tensor

@@ -118,9 +118,9 @@ class CompiledStep:
             return tree.map(_detached, output), loss.detach(), norm, *([weight] if is_sum else [])
         norm, is_right = norm_and_check(gradients)
         # Looked at whatever the guard's mode: an alarm leaves everything as it was, and runs the step eagerly.
-        trace.check([loss._data, is_right._data])
+        trace.check([loss._raw, is_right._raw])
         if isinstance(weight, Tensor):
-            trace.check([alarm_unless(weight > 0)._data])
+            trace.check([alarm_unless(weight > 0)._raw])
         if updater.clip_norm is not None:
             clip(gradients, norm, updater.clip_norm)
         updater.optimizer.step(gradients)

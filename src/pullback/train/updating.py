@@ -203,7 +203,7 @@ def norm_of(gradients: Gradients) -> float:
     """
     total = 0.0
     for gradient in gradients:
-        raw = gradient._data
+        raw = gradient._raw
         if type(raw) is not np.ndarray or raw.dtype.kind != "f":
             break
         flat = raw.reshape(-1)

@@ -158,7 +158,7 @@ def _assembled(x: Tensor, column: list[Push], done: Push, k: int) -> Tensor:
             "differentiate by the real and the imaginary part."
         )
     if not column:
-        return TENSORS.zeros(out.shape + x.shape, out._data.dtype, out)
+        return TENSORS.zeros(out.shape + x.shape, out._raw.dtype, out)
     tangents = [asarray(push.tangents[k]) for push in column]
     with recording():
         return TENSORS.reshape(TENSORS.stack(tangents, -1), out.shape + x.shape)

@@ -177,7 +177,7 @@ def lowered(result: Any, stays: bool, has_tensors: bool) -> Any:
         if not isinstance(x, Tensor) or stays:
             return x
         x = x.detach()
-        return x if has_tensors else without_shape(x._backend.copy(x._data))
+        return x if has_tensors else without_shape(x._backend.copy(x._raw))
 
     return tree.map(one, result)
 
@@ -186,7 +186,7 @@ def lowered_like(leaf: Any, value: Tensor, stays: bool) -> Any:
     """A gradient for the caller, of the kind of the argument `leaf`. It must be owned already."""
     if stays or isinstance(leaf, Tensor):
         return value
-    raw = resolved(value)._data
+    raw = resolved(value)._raw
     if len(raw.shape) > 0:
         return raw
     return raw.item() if type(leaf) in (float, complex) else without_shape(raw) if isinstance(leaf, np.generic) else raw

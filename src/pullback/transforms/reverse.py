@@ -61,7 +61,7 @@ class Pass:
                     TENSORS.zeros_like(v) if g is None else g
                     for v, g in zip(self.variables, found or [None] * len(self.variables))
                 ]
-            seeds = [(out._node, c._data) for out, c in pairs if out._node is not None]
+            seeds = [(out._node, c._raw) for out, c in pairs if out._node is not None]
             own = frozenset(v._node for v in self.variables)
             cotangents = walk(seeds, own, retain, guarded=guarded)  # type: ignore[arg-type]
             del seeds, pairs
@@ -83,9 +83,9 @@ class Pass:
 def _owned(gradient: Tensor) -> Tensor:
     """A gradient that shares no memory with anything: it itself if that is so already."""
     backend = gradient._backend
-    if backend.is_exclusive(gradient, "_data") and backend.is_contiguous(gradient._data):
+    if backend.is_exclusive(gradient, "_raw") and backend.is_contiguous(gradient._raw):
         return gradient
-    return make(backend.copy(gradient._data), None)
+    return make(backend.copy(gradient._raw), None)
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -235,7 +235,7 @@ def _rows(done: Pass, output: Any) -> list[Tensor]:
     """The derivatives of one output by every variable: the output's axes, then the variable's."""
     out = output if isinstance(output, Tensor) else asarray(output)
     if not isinstance(output, Tensor) or out.dtype.kind not in ("float", "complex"):
-        return [TENSORS.zeros(out.shape + v.shape, v._data.dtype, v) for v in done.variables]
+        return [TENSORS.zeros(out.shape + v.shape, v._raw.dtype, v) for v in done.variables]
     is_complex = out.dtype.kind == "complex"
     if not is_complex and any(v.dtype.kind == "complex" for v in done.variables):
         raise DtypeError(
@@ -254,7 +254,7 @@ def _rows(done: Pass, output: Any) -> list[Tensor]:
         rows.append(row)
     with recording():
         if not rows:
-            return [TENSORS.zeros(out.shape + v.shape, v._data.dtype, v) for v in done.variables]
+            return [TENSORS.zeros(out.shape + v.shape, v._raw.dtype, v) for v in done.variables]
         return [
             TENSORS.reshape(TENSORS.stack(list(column), 0), out.shape + v.shape)
             for column, v in zip(zip(*rows), done.variables)
@@ -263,7 +263,7 @@ def _rows(done: Pass, output: Any) -> list[Tensor]:
 
 def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:
     with recording():
-        dtype = like._data.dtype
+        dtype = like._raw.dtype
         return TENSORS.add(TENSORS.astype(real, dtype), TENSORS.multiply(TENSORS.astype(imaginary, dtype), 1j))
 
 

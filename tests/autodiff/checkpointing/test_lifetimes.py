@@ -169,7 +169,7 @@ def test_a_write_in_place_leaves_the_layout_that_it_leaves_without_a_strategy():
             y[3:5] = 0.25
             z = pb.asarray(np.ones((37, 41))).T * 1.0
             z[2] = y[2]
-            return pb.sum(y) + pb.sum(z), (y._data.strides, z._data.strides)
+            return pb.sum(y) + pb.sum(z), (y._raw.strides, z._raw.strides)
 
     expected, strides = total(pb.NoCheckpointing())
     for strategy in STRATEGIES.values():

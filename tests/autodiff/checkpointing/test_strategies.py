@@ -456,7 +456,7 @@ def test_an_untracked_value_that_is_written_is_not_made_again(strategy):
 @under_each
 def test_an_optimizer_writes_in_place_while_the_loss_is_alive(strategy):
     layers = parameters(3)
-    address = layers[1]["wide"]._data.ctypes.data
+    address = layers[1]["wide"]._raw.ctypes.data
     with pb.checkpointing(strategy()):
         loss = network(layers, inputs(), wrap=pb.checkpoint) + network(layers, inputs())
     loss.backward()
@@ -464,7 +464,7 @@ def test_an_optimizer_writes_in_place_while_the_loss_is_alive(strategy):
         for p in layers:
             for w in p.values():
                 w -= 0.1 * w.grad
-    assert layers[1]["wide"]._data.ctypes.data == address
+    assert layers[1]["wide"]._raw.ctypes.data == address
     assert loss.item() > 0
 
 
@@ -473,9 +473,9 @@ def test_everything_is_freed_with_the_walk(strategy):
     w = pb.tensor(np.ones(100), requires_grad=True)
     with pb.checkpointing(strategy()):
         x = pb.asarray(np.linspace(0, 1, 100))
-        raw = weakref.ref(x._data)
+        raw = weakref.ref(x._raw)
         hidden = pb.exp(w * x)
-        inner = weakref.ref(hidden._data)
+        inner = weakref.ref(hidden._raw)
         loss = (pb.sin(hidden) * hidden).sum()
     del x, hidden
     loss.backward()
@@ -542,7 +542,7 @@ def test_other_backends(strategy, device):
             y = pb.gelu(x[:3, ::2] * 2.0).reshape((-1,))
             loss = (pb.exp(y) * y).sum()
         loss.backward()
-        return [np.asarray(w.grad._backend.to_numpy(w.grad._data)).copy()]
+        return [np.asarray(w.grad._backend.to_numpy(w.grad._raw)).copy()]
 
     assert equal(run(strategy()), run(pb.NoCheckpointing()))
 
@@ -680,7 +680,7 @@ def test_autodiff_refuses_what_is_no_strategy():
 def test_its_tensors_are_updated_in_place():
     ad = pb.Autodiff("numpy", pb.BalancedCheckpointing())
     w = ad.tensor(np.linspace(0.1, 1.0, 8), requires_grad=True)
-    address = w._data.ctypes.data
+    address = w._raw.ctypes.data
     (w * w).sum().backward()
     with pb.no_grad():
         w -= 0.1 * w.grad
@@ -688,7 +688,7 @@ def test_its_tensors_are_updated_in_place():
     expected = np.linspace(0.1, 1.0, 8) * 0.8
     expected[0] = 0.5
     assert np.allclose(w.detach().numpy(), expected)
-    assert w._data.ctypes.data == address and isinstance(w, type(ad.ones(1)))
+    assert w._raw.ctypes.data == address and isinstance(w, type(ad.ones(1)))
     y = pb.exp(w) * 1.0
     y += w
     y *= y

@@ -139,16 +139,16 @@ def test_an_interrupt_while_tracing_and_compiling(interrupts: Any) -> None:
     interrupted = 0
     for width in range(5, 20):
         model, optimizer, step = training_step(width)
-        before = [parameter._data.copy() for parameter in model.parameters()]
+        before = [parameter._raw.copy() for parameter in model.parameters()]
         try:
             interrupts(chance.uniform(0.0005, 0.03))
             step(x, y)
             interrupts(0)
         except (KeyboardInterrupt, TimeoutError):
             interrupted += 1
-            assert all(type(parameter._data) is np.ndarray for parameter in model.parameters())
+            assert all(type(parameter._raw) is np.ndarray for parameter in model.parameters())
             steps = {slot.step for group in optimizer._slots for slot in group}
-            changed = {not np.array_equal(p._data, array) for p, array in zip(model.parameters(), before)}
+            changed = {not np.array_equal(p._raw, array) for p, array in zip(model.parameters(), before)}
             assert (steps or {0}, changed) in (({0}, {False}), ({1}, {True}))
         assert np.isfinite(step(x, y).item())
     assert interrupted
@@ -170,14 +170,14 @@ def test_an_interrupt_while_running_leaves_a_whole_step(interrupts: Any, width: 
     outcomes = set()
     for _ in range(60):
         number = slots[0].step
-        before = [parameter._data.copy() for parameter in model.parameters()]
+        before = [parameter._raw.copy() for parameter in model.parameters()]
         try:
             interrupts(max(usual * chance.uniform(0.3, 0.9), 1e-6))
             step(x, y)
             interrupts(0)
         except (KeyboardInterrupt, TimeoutError):
             pass
-        changed = {not np.array_equal(p._data, array) for p, array in zip(model.parameters(), before)}
+        changed = {not np.array_equal(p._raw, array) for p, array in zip(model.parameters(), before)}
         outcomes.add(({slot.step - number for slot in slots} == {1}, changed == {True}))
         assert len({slot.step for slot in slots}) == 1 and len(changed) == 1
     assert outcomes <= {(True, True), (False, False)}
@@ -243,14 +243,14 @@ def test_a_chain_of_20000_operations() -> None:
         begin = time.perf_counter()
         result = pb.compile(chain(length))(x)
         seconds.append(time.perf_counter() - begin)
-    assert np.allclose(result._data, chain(20_000)(x)._data, atol=1e-5)
+    assert np.allclose(result._raw, chain(20_000)(x)._raw, atol=1e-5)
     assert seconds[1] < 4 * 3 * seconds[0]  # about linear
 
 
 def test_a_chain_of_5000_operations_with_its_gradient() -> None:
     x = pb.tensor(np.linspace(0, 1, 4, dtype=np.float32))
     gradient = lambda x: pb.grad(lambda x: chain(2500)(x).sum())(x)
-    assert np.allclose(pb.compile(gradient)(x)._data, gradient(x)._data, rtol=1e-3, atol=1e-12)
+    assert np.allclose(pb.compile(gradient)(x)._raw, gradient(x)._raw, rtol=1e-3, atol=1e-12)
 
 
 def test_a_function_that_calls_itself_for_ever() -> None:
@@ -260,7 +260,7 @@ def test_a_function_that_calls_itself_for_ever() -> None:
     w = pb.tensor([1.0])
     with pytest.raises(RecursionError):
         pb.compile(lambda x: endless(x * w))(pb.ones(1))
-    assert type(w._data) is np.ndarray and w.item() == 1.0
+    assert type(w._raw) is np.ndarray and w.item() == 1.0
 
 
 @needs_timer

@@ -133,7 +133,7 @@ def test_arguments_and_results_are_not_kept() -> None:
     for _ in range(3):
         x = pb.ones(1000)
         y = f(x)
-        references = [weakref.ref(thing) for thing in (x, x._data, y, y._data)]
+        references = [weakref.ref(thing) for thing in (x, x._raw, y, y._raw)]
         del x, y
         assert [reference() for reference in references] == [None] * 4
 

@@ -17,7 +17,7 @@ def test_a_new_value_of_a_tensor_is_seen() -> None:
     assert scaled(x).tolist() == [1.0, 2.0]
     w[0] = 5.0
     assert scaled(x).tolist() == [5.0, 2.0]
-    w._data = np.array([7.0, 8.0], np.float32)  # as loading or moving does
+    w._raw = np.array([7.0, 8.0], np.float32)  # as loading or moving does
     assert scaled(x).tolist() == [7.0, 8.0]
     assert scaled.traces == 1
 
@@ -66,7 +66,7 @@ def test_a_tensor_of_another_shape_makes_a_new_program() -> None:
     w = pb.tensor([1.0, 2.0])
     total = pb.compile(lambda: w.sum())
     assert total().item() == 3.0
-    w._data = np.ones(5, np.float32)
+    w._raw = np.ones(5, np.float32)
     assert total().item() == 5.0
     assert "shape (2,)" in total.recompilations[0]
 
@@ -139,7 +139,7 @@ def test_arguments_need_not_be_contiguous(view: Any) -> None:
 def test_a_trace_that_fails_leaves_everything_as_it_was() -> None:
     w = pb.tensor([1.0, 2.0], requires_grad=True)
     optimizer = pb.optim.SGD([w], 0.1, momentum=0.9)
-    raw = w._data
+    raw = w._raw
 
     @pb.compile
     def step() -> Any:
@@ -150,5 +150,5 @@ def test_a_trace_that_fails_leaves_everything_as_it_was() -> None:
 
     with pytest.raises(pb.TraceError, match=r"test_tensors_from_outside.py:\d+"):
         step()
-    assert w._data is raw and w.tolist() == [1.0, 2.0] and w.grad is None
+    assert w._raw is raw and w.tolist() == [1.0, 2.0] and w.grad is None
     assert optimizer._slots[0][0].step == 0

@@ -61,7 +61,7 @@ def test_steps_of_several_threads_are_steps_one_after_the_other(width: int, size
     assert step.traces == 1
     assert {slot.step for group in optimizer._slots for slot in group} == {4 * calls}
     for ours, theirs in zip(model.parameters(), expected.parameters()):
-        assert np.array_equal(ours._data, theirs._data)
+        assert np.array_equal(ours._raw, theirs._raw)
 
 
 def test_no_two_calls_get_the_same_random_numbers() -> None:
@@ -72,7 +72,7 @@ def test_no_two_calls_get_the_same_random_numbers() -> None:
     seen: list[bytes] = []
 
     def work() -> None:
-        seen.extend([f(x)._data.tobytes() for _ in range(3000)])
+        seen.extend([f(x)._raw.tobytes() for _ in range(3000)])
 
     together(*[work] * 4)
     assert len(set(seen)) == len(seen) == 12_000
@@ -97,7 +97,7 @@ def test_others_use_the_tensors_of_a_trace_and_do_not_wait() -> None:
     def elsewhere() -> None:
         assert inside.wait(30)
         try:
-            assert type(w._data) is np.ndarray and w.grad is None and count.item() == 0.0
+            assert type(w._raw) is np.ndarray and w.grad is None and count.item() == 0.0
             for read in READS:
                 assert np.array_equal(read(w), read(pb.tensor(np.arange(8, dtype=np.float32), requires_grad=True)))
             (w * w).sum().backward()
@@ -219,7 +219,7 @@ def test_everything_at_once() -> None:
 
     def swap() -> None:
         parameter = next(iter(model.parameters()))
-        parameter._data = parameter._data.copy()
+        parameter._raw = parameter._raw.copy()
         time.sleep(0.0003)
 
     together(
@@ -244,7 +244,7 @@ def test_an_array_that_is_replaced_during_a_run_lives_until_its_end(monkeypatch:
 
     def swap() -> None:
         while time.monotonic() < stop:
-            w._data = np.ones((512, 512), np.float32)
+            w._raw = np.ones((512, 512), np.float32)
             np.full((512, 512), np.nan, np.float32)  # takes the memory of what was freed
 
     def call() -> None:

@@ -66,7 +66,7 @@ def test_as_a_tensor_from_outside_that_is_read(name: str) -> None:
     f = pb.compile(lambda x: w * x)
     for _ in range(3):
         assert values(f(pb.ones(4))) == [0, 1, 2, 3]
-    w._data = PLAIN + 1
+    w._raw = PLAIN + 1
     assert values(f(pb.ones(4))) == [1, 2, 3, 4]
 
 

@@ -69,16 +69,16 @@ class Everything:
         found: list[Any] = []
         for t in self.tensors:
             cell = t._node.cell if type(t._node) is Leaf else getattr(t, "_cell", None)
-            found += [id(t._data), t._data.tobytes(), id(t._node), id(cell), getattr(t, "_origin", None)]
+            found += [id(t._raw), t._raw.tobytes(), id(t._node), id(cell), getattr(t, "_origin", None)]
             if cell is not None and cell._value is not None:
-                found += [id(cell._value), id(cell._value._data), cell._value._data.tobytes()]
+                found += [id(cell._value), id(cell._value._raw), cell._value._raw.tobytes()]
             if type(t._node) is Leaf:
                 found.append([reference() is None for reference in t._node._clones])
         found.append(self.made_outside._node.saved is None)
         for optimizer in (self.optimizer, self.momentum):
             for slot in optimizer._slots[0]:
                 found += [slot.step, slot.names, id(slot.buffers), slot.lent, slot.backend]
-                found += [(id(buffer._data), buffer._data.tobytes()) for buffer in slot.buffers]
+                found += [(id(buffer._raw), buffer._raw.tobytes()) for buffer in slot.buffers]
         generators = (self.generator, pb.random.default_generator())
         return [*found, *((generator._key, generator._offset) for generator in generators)]
 
@@ -147,8 +147,8 @@ def test_the_function_does_all_this_when_it_is_called() -> None:
         step = wrap(everything.function)
         results = []
         for _ in range(4):
-            results.append([np.array(step(everything.x)._data), *(np.array(t._data) for t in everything.tensors)])
-            results.append([np.array(t.grad._data) for t in everything.tensors if t.grad is not None])
+            results.append([np.array(step(everything.x)._raw), *(np.array(t._raw) for t in everything.tensors)])
+            results.append([np.array(t.grad._raw) for t in everything.tensors if t.grad is not None])
         steps = [slot.step for optimizer in (everything.optimizer, everything.momentum) for slot in optimizer._slots[0]]
         states = everything.generator.state, pb.random.default_generator().state
         found.append((results, steps, states, [t.requires_grad for t in everything.tensors]))

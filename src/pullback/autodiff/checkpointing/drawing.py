@@ -47,9 +47,9 @@ def drawn(
     named["device"] = tensor.device  # the defaults may be others when the numbers are drawn again
     if "dtype" in (method.__kwdefaults__ or ()):
         named["dtype"] = tensor.dtype
-    operation: Any = _Drawing(method.__name__, lambda: method(at_state(state), *args, **named)._data)
+    operation: Any = _Drawing(method.__name__, lambda: method(at_state(state), *args, **named)._raw)
     step = Step(operation, tensor._backend, (), (), seconds, strategy.region)
-    tensor._origin = Origin(step, 0, bytes_of(tensor._data), tracked=False)
+    tensor._origin = Origin(step, 0, bytes_of(tensor._raw), tracked=False)
     return tensor
 
 

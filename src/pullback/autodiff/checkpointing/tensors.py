@@ -73,6 +73,6 @@ def labelled(tensor: Tensor, kind: type[Tensor] | None) -> Tensor:
 
 def _plain(tensor: Tensor) -> Tensor:
     """The same value and variable as a tensor without a strategy of its own."""
-    plain = make(tensor._data, tensor._node)
+    plain = make(tensor._raw, tensor._node)
     plain._origin = getattr(tensor, "_origin", None)
     return plain

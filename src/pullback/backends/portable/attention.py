@@ -89,14 +89,14 @@ def _dropped(xp: Any, x: Any, dropout: float, key: int, offset: int) -> Any:
 def _is_boolean(mask: Any) -> bool:
     from ... import backends
 
-    raw = getattr(mask, "_data", mask)
+    raw = getattr(mask, "_raw", mask)
     return backends.of(raw).dtype_of(raw).kind == "bool"
 
 
 def _integers(xp: Any, count: int, like: Any) -> Any:
     from ... import backends, dtypes
 
-    raw = getattr(like, "_data", like)
+    raw = getattr(like, "_raw", like)
     return xp.arange(0, count, 1, backends.of(raw).raw_dtype(dtypes.int64), like)
 
 

@@ -19,7 +19,7 @@ def sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
 
 def raw_dtype(x: Any) -> Any:
     """The backend's own dtype of a raw array or of a tensor."""
-    return getattr(x, "_data", x).dtype
+    return getattr(x, "_raw", x).dtype
 
 
 def widened(xp: Any, x: Any) -> Any:
@@ -27,7 +27,7 @@ def widened(xp: Any, x: Any) -> Any:
     from ...dtypes import float32
     from .. import of
 
-    raw = getattr(x, "_data", x)
+    raw = getattr(x, "_raw", x)
     backend: Any = of(raw)
     dtype = backend.dtype_of(raw)
     return xp.astype(x, backend.raw_dtype(float32)) if dtype.kind == "float" and dtype.itemsize == 2 else x

@@ -58,7 +58,7 @@ def dropout_mask(xp: Any, x: Any, p: float, key: int, offset: int) -> Any:
     from ...dtypes import bool_
     from .. import NUMPY, of
 
-    raw = getattr(x, "_data", x)
+    raw = getattr(x, "_raw", x)
     kept = NUMPY.xp.dropout(np.zeros(x.shape, np.float32), p, key, offset)[1]
     backend: Any = of(raw)
     return backend.asarray(kept, bool_, backend.device_of(raw), None)

@@ -41,7 +41,7 @@ class Arguments:
         for i, leaf in enumerate(self.leaves):
             if _is_input(name, leaf):
                 self.dynamic.append(i)
-                raw = leaf._data if isinstance(leaf, Tensor) else leaf
+                raw = leaf._raw if isinstance(leaf, Tensor) else leaf
                 parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i), self.first_of(i)))
             elif promoted and type(leaf) in _NUMBERS and self.structure._paths()[i] in promoted:
                 self.dynamic.append(i)
@@ -87,7 +87,7 @@ class Arguments:
         leaf = self.leaves[i]
         if type(leaf) in _NUMBERS:
             return np.array(leaf, _FLOAT)
-        return native(leaf._data if isinstance(leaf, Tensor) else leaf)
+        return native(leaf._raw if isinstance(leaf, Tensor) else leaf)
 
     def on_symbols(self, recorder: Any) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple[Value, Tensor]]]:
         """Arguments for a trace, with symbols for the dynamic ones; and these, in order."""
@@ -132,9 +132,9 @@ def _is_input(name: str, leaf: Any) -> bool:
     if isinstance(leaf, Tensor):
         if type(leaf) is not Tensor or type(leaf._node) is Leaf:
             return False  # a variable: known by who it is, so that its gradient finds it
-        if type(leaf._data) is Symbol:
+        if type(leaf._raw) is Symbol:
             raise kept()
-        if type(leaf._data) is not _ndarray:
+        if type(leaf._raw) is not _ndarray:
             raise DeviceError(
                 f"{name}: pb.compile compiles for NumPy's arrays so far, and got a tensor on {leaf.device!r}. Move it "
                 "with `.to_device('numpy')`, or call the function without pb.compile."

@@ -49,7 +49,7 @@ def _misfit(entry: Input) -> str | None:
         return None if array.shape == entry.value.shape else f"an array from outside has shape {array.shape} now"
     if entry.tensor is None:
         return None
-    raw = entry.tensor._data
+    raw = entry.tensor._raw
     if type(raw) is not np.ndarray:
         return f"a tensor from outside is on {entry.tensor.device!r} now"
     if raw.shape != entry.value.shape or raw.dtype != entry.value.dtype:
@@ -88,15 +88,15 @@ def is_readable(array: Any) -> bool:
 def array_of(tensor: Tensor, is_updated: bool) -> Any:
     """The array behind a tensor from outside: contiguous, and if it will be written, nobody else's."""
     if is_updated:
-        if not (_NUMPY.is_exclusive(tensor, "_data") and is_readable(tensor._data)):
-            tensor._data = _NUMPY.copy(tensor._data)
+        if not (_NUMPY.is_exclusive(tensor, "_raw") and is_readable(tensor._raw)):
+            tensor._raw = _NUMPY.copy(tensor._raw)
         separate(tensor)
-    elif not is_readable(tensor._data):
-        copy = np.array(tensor._data, order="C")
-        if not _NUMPY.is_exclusive(tensor, "_data"):
+    elif not is_readable(tensor._raw):
+        copy = np.array(tensor._raw, order="C")
+        if not _NUMPY.is_exclusive(tensor, "_raw"):
             return copy  # somebody may still write to it, and that is to be seen here
-        tensor._data = copy
-    return tensor._data
+        tensor._raw = copy
+    return tensor._raw
 
 
 def find_inputs(

@@ -171,7 +171,7 @@ def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> Held | Non
             if is_held:
                 register, references = rows.given(held.tensor(entry.tensor)), references and REFERENCES_GIVEN
             else:
-                register = rows.at(layout.slot_address(entry.tensor, "_data"))
+                register = rows.at(layout.slot_address(entry.tensor, "_raw"))
             rows.array(register, *form, flags, references, number)
         else:
             _rows_of_array(rows, entry, number, bases)
@@ -214,7 +214,7 @@ def _array_of_tensor(rows: Rows, register: int) -> int:
     """The array of an untracked tensor that is in a register."""
     rows.of_type(register, Tensor)
     rows.identical(rows.slot(register, layout.offset_of(Tensor, "_node")), None)
-    return rows.slot(register, layout.offset_of(Tensor, "_data"))
+    return rows.slot(register, layout.offset_of(Tensor, "_raw"))
 
 
 def _argument_registers(rows: Rows, made: Any, arguments: Any) -> dict[int, tuple[int, Path, bool]]:
@@ -285,7 +285,7 @@ def _result(made: Any, conclude: list[str], names: dict[str, Any]) -> str:
         elif id(leaf) in known:
             return known[id(leaf)]
         else:  # nobody outside asks for a gradient
-            conclude.append(f"{name} = Tensor(); {name}._data = o{leaf.number}; {name}._node = None")
+            conclude.append(f"{name} = Tensor(); {name}._raw = o{leaf.number}; {name}._node = None")
             known[id(leaf)] = name
         return name
 
@@ -328,7 +328,7 @@ def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str
             conclude.append(f"cell{number}._value = None")
         elif type(after) is int:
             names[f"cell{number}"] = cell
-            conclude.append(f"g = Tensor(); g._data = o{after}; g._node = None; cell{number}._value = g")
+            conclude.append(f"g = Tensor(); g._raw = o{after}; g._node = None; cell{number}._value = g")
     for number, numbers in enumerate(made.numbers):  # before the run: see `Specialization._run`
         steps = [f"stepping{number}_{j}.step" for j in range(len(numbers.slots))]
         if not steps:

@@ -41,7 +41,7 @@ def refuse_result(function: Any, name: str, thing: Any) -> None:
             "tensors would have no values. Return a list, a tuple or a dict."
         )
     for key, value in getattr(thing, "__dict__", {}).items():
-        if isinstance(value, Tensor) and type(value._data) is Symbol:
+        if isinstance(value, Tensor) and type(value._raw) is Symbol:
             raise TraceError(
                 f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile does not know, and "
                 f"its `{key}` is a tensor of the trace. Return tensors in a dict, a tuple or a dataclass, or make the "

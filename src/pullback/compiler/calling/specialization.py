@@ -174,7 +174,7 @@ class Specialization:
                 cell.value = make(outputs[after], None)
         for leaf, number in self.written:
             tensor = arguments.leaves[leaf]
-            tensor._data = outputs[number]
+            tensor._raw = outputs[number]
             tensor._origin = None
             separate(tensor)
         tracked = {} if self.pulled is None else self.pulled.tensors(arguments, outputs, residuals)

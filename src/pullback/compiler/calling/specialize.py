@@ -125,9 +125,9 @@ def specialize(
                 refuse_result(function, name, leaf.thing)
         left = [Left(carried.place, *reversed(numbered(carried.value))) for carried in guards.carried]
         written = [
-            (arguments.dynamic[i], outputs.setdefault(tensor._data.value, len(outputs)))
+            (arguments.dynamic[i], outputs.setdefault(tensor._raw.value, len(outputs)))
             for i, (value, tensor) in enumerate(symbols)
-            if tensor._data.value is not value
+            if tensor._raw.value is not value
         ]
         _refuse_written_arrays(name, arguments, written)
         created: list[tuple[Any, Any, Any]] = []
@@ -139,7 +139,7 @@ def specialize(
             elif after is None:
                 created.append((cell, before, None))
             else:
-                number = outputs.setdefault(trace.resolve(after)._data.value, len(outputs))
+                number = outputs.setdefault(trace.resolve(after)._raw.value, len(outputs))
                 created.append((cell, before, number))
         program = trace.finish([value for value, _ in symbols], list(outputs))
         pulled = Pulled.traced(name, trace, program, tracked, symbols, arguments) if tracked else None
@@ -334,7 +334,7 @@ def _output(
     if isinstance(leaf, Dual):  # its tangent comes from outside, and would be lost
         raise RefusedError
     leaf = trace.resolve(leaf)
-    number = outputs.setdefault(leaf._data.value, len(outputs))
+    number = outputs.setdefault(leaf._raw.value, len(outputs))
     if leaf._node is not None and not is_consumed(leaf._node, sound):
         tracked[number] = leaf._node
         return Output(number, True)

@@ -49,11 +49,11 @@ class Held:
         else:
             keys = [str(key) if type(key) is int else self._named(key) for key in path.keys[1:]]
             text = ("args", "kwargs")[path.keys[0]] + "".join(f"[{key}]" for key in keys)
-        return self._place(f"{text}._data" if is_tensor else text)
+        return self._place(f"{text}._raw" if is_tensor else text)
 
     def found(self, find: Callable[[], Tensor]) -> int:
         """The number of the object that the array of a tensor is, which is found by `find`."""
-        return self._place(f"{self._named(find)}()._data")
+        return self._place(f"{self._named(find)}()._raw")
 
     def _named(self, thing: Any) -> str:
         name = f"n{len(self._names)}"
@@ -70,7 +70,7 @@ class Held:
             **self._names, "check": record.check(), "run": executable.run_native, "pointer": bases.ctypes.data,
             "start_threads": executable.start_threads, "finite": finite, "ran": record.ran,
         }  # fmt: skip
-        arrays = [*(f"t{i}._data" for i in range(len(self.tensors))), *self._found]
+        arrays = [*(f"t{i}._raw" for i in range(len(self.tensors))), *self._found]
         source = _TEMPLATE.format(
             objects=", ".join(self._objects),
             arrays="".join(f", {array}" for array in arrays),
@@ -83,7 +83,7 @@ class Held:
 def _references_given() -> int:
     """How often an array is held that a tensor holds and that is given to a function as in `call` above."""
     tensor = make(np.empty(1, np.float32), None)
-    arrays = [tensor._data]
+    arrays = [tensor._raw]
     return sys.getrefcount(*arrays)
 
 

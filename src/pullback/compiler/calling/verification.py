@@ -51,17 +51,17 @@ def verified(compiled_function: Any, made: Any, arguments: Any, tell: Any = None
     watched = [entry.tensor for entry in made.inputs if entry.tensor is not None]
     watched += [leaf for leaf in arguments.leaves if isinstance(leaf, Tensor)]
     watched = list({id(tensor): tensor for tensor in watched}.values())
-    before = [tensor._data for tensor in watched]  # held here, so that the program updates copies
+    before = [tensor._raw for tensor in watched]  # held here, so that the program updates copies
     variables = _variables(watched)
     steps = [(slot, slot.step) for slot in made.slots]
     states = [(draws.generator, draws.generator.state) for draws in made.draws]
     cells = [(cell, cell.value) for cell, _, _ in made.cells]
     left = [(one.place, one.place.get()) for one in made.left]
     result = made.run(arguments, made.gathered(arguments))
-    after = [np.array(tensor._data) for tensor in watched]
-    gradients = [None if cell.value is None else np.array(cell.value._data) for cell, _ in cells]
+    after = [np.array(tensor._raw) for tensor in watched]
+    gradients = [None if cell.value is None else np.array(cell.value._raw) for cell, _ in cells]
     for tensor, array in zip(watched, before):
-        tensor._data = array
+        tensor._raw = array
     for leaf, references, clones in variables:
         leaf.clones = references
         for clone in clones:
@@ -153,5 +153,5 @@ def _compare(what: str, ours: Any, theirs: Any, least_width: int, least_scale: f
 
 
 def _plain(x: Any) -> Any:
-    raw = x.detach()._data if isinstance(x, Tensor) else np.asarray(x)
+    raw = x.detach()._raw if isinstance(x, Tensor) else np.asarray(x)
     return raw.astype(np.float32) if raw.dtype.name == "bfloat16" else raw

@@ -100,7 +100,7 @@ def reached(*begin: Guard) -> Iterator[Guard]:
 def form_of(x: Any) -> tuple[Any, ...]:
     """Type, shape, dtype, and whether a gradient is wanted; of anything else the type."""
     if isinstance(x, Tensor):
-        raw = x._data
+        raw = x._raw
         backend = backends.NUMPY if type(raw) is Symbol else backends.of(raw)
         return type(x), raw.shape, raw.dtype, backend, None if x._node is None else isinstance(x._node, Leaf)
     if isinstance(x, np.ndarray):

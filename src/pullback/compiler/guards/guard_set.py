@@ -236,7 +236,7 @@ def _has_history(tensor: Tensor) -> bool:
 
 
 def _is_traced(value: Any) -> bool:
-    return isinstance(value, Tensor) and type(value._data) is Symbol
+    return isinstance(value, Tensor) and type(value._raw) is Symbol
 
 
 def _is_plain(value: Any) -> bool:

@@ -49,7 +49,7 @@ class Content(Guard):
 
     @property
     def _raw(self) -> Any:
-        return self.value._data if isinstance(self.value, Tensor) else self.value
+        return self.value._raw if isinstance(self.value, Tensor) else self.value
 
     def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
         if self._raw.tobytes() != self.content:
@@ -59,7 +59,7 @@ class Content(Guard):
         raw = self._raw
         if type(raw) is not np.ndarray or not raw.flags.c_contiguous:
             raise UnwrittenError
-        found = rows.at(layout.slot_address(self.value, "_data")) if raw is not self.value else rows.constant(raw)
+        found = rows.at(layout.slot_address(self.value, "_raw")) if raw is not self.value else rows.constant(raw)
         rows.array(found, raw.dtype, raw.shape)
         rows.content(found, self.content)
 

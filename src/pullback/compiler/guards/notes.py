@@ -82,7 +82,7 @@ class Notes(abc.ABC):
             hidden.content, hidden.is_input = None, True
             return hidden
         if issubclass(kind, Tensor):
-            if type(value._data) is Symbol:
+            if type(value._raw) is Symbol:
                 return guards.Fresh(None, name, self.site)
             made: guards.Guard = guards.Captured(value, name, self.site)
         else:

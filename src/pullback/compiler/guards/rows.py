@@ -214,14 +214,14 @@ class Rows:
         """That a tensor from outside is the same variable, of the same form, unless it is looked at as an input."""
         if id(tensor) in self.inputs:
             return
-        raw = tensor._data
+        raw = tensor._raw
         if type(raw) is not np.ndarray:
             raise UnwrittenError
         self.kept.append(tensor._node)
         self.word(0, layout.slot_address(tensor, "_node"), id(tensor._node))
         lengths = np.array(raw.shape or (0,), np.int64)
         self.kept += [lengths, raw.dtype]
-        register = self.at(layout.slot_address(tensor, "_data"))
+        register = self.at(layout.slot_address(tensor, "_raw"))
         self._row(code.ARRAY, -1, register, id(raw.dtype), raw.ndim, lengths.ctypes.data, 0, 0)
 
     def version(self, cls: type) -> None:

@@ -13,7 +13,7 @@ def draw(key: Any, offset: Any, method: str, options: Any, dtype: Any) -> Any:
     """What `Generator.<method>` gives at `offset` of the stream of `key`."""
     args, named = options
     generator = at_state({"key": int(key), "offset": int(offset)})
-    return getattr(generator, method)(*args, **dict(named))._data.astype(dtypes.numpy_dtype(dtype), copy=False)
+    return getattr(generator, method)(*args, **dict(named))._raw.astype(dtypes.numpy_dtype(dtype), copy=False)
 
 
 vars(NUMPY.xp)["draw"] = draw  # what the interpreter and host calls look up

@@ -32,7 +32,7 @@ class Number(Tensor):
         return self._cell
 
     def __hash__(self) -> int:
-        raise self._data.refusal("looking something up by a number")
+        raise self._raw.refusal("looking something up by a number")
 
     def _apply(self, operation: Any, inputs: Any, static: Any) -> Any:
         if self._about[0] != threading.get_ident():
@@ -45,13 +45,13 @@ class Number(Tensor):
         return apply(operation, tuple([_as(x, widest) if type(x) is Number else x for x in inputs]), static)
 
     def _among_numbers(self, operation: Any, inputs: Any, static: Any) -> Any:
-        plain = tuple([make(x._data, None) if type(x) is Number else x for x in inputs])
+        plain = tuple([make(x._raw, None) if type(x) is Number else x for x in inputs])
         result = apply(operation, plain, static)
         if not isinstance(result, Tensor) or result.dtype.kind != "float" or result.shape:
             return result
         numbers = [x for x in inputs if x is not None]
         whole = operation.name in _INTEGERS and all(_is_whole(x) for x in numbers)
-        return number(result._data, 0.0, whole)
+        return number(result._raw, 0.0, whole)
 
 
 def _unless_repeating(name: str) -> Any:
@@ -60,7 +60,7 @@ def _unless_repeating(name: str) -> Any:
 
     def method(self: Number, other: Any) -> Any:
         if isinstance(other, (list, tuple, str, bytes)):
-            raise self._data.refusal("repeating")
+            raise self._raw.refusal("repeating")
         return operator(self, other)
 
     return method
@@ -75,7 +75,7 @@ def _as(x: Any, other: Tensor) -> Tensor:
     kind = other.dtype.kind
     if kind not in ("float", "complex") and not (x._about[2] and kind in ("int", "uint")):
         raise TraceError(f"{user_site()}: a number that changes meets a tensor of {other.dtype.name} here.")
-    return make(x._data, None).astype(other.dtype)
+    return make(x._raw, None).astype(other.dtype)
 
 
 def _is_whole(x: Any) -> bool:
@@ -85,7 +85,7 @@ def _is_whole(x: Any) -> bool:
 def number(symbol: Symbol, value: float, whole: bool) -> Number:
     """The number that a symbol of float64 without axes stands for."""
     made = Number()
-    made._data = symbol
+    made._raw = symbol
     made._node = None
     made._cell = (threading.get_ident(), value, whole)  # type: ignore[assignment]
     return made

@@ -57,7 +57,7 @@ class Held:
     @property
     def is_written(self) -> bool:
         """Whether the function has given it other values."""
-        raw = self.stand_in._data
+        raw = self.stand_in._raw
         return type(raw) is not Symbol or raw.value is not self.value
 
 
@@ -104,7 +104,7 @@ class Trace:
         """What stands for a tensor: its stand-in if it is from outside, else itself."""
         if type(tensor) is not Tensor:
             return tensor
-        raw = tensor._data
+        raw = tensor._raw
         if type(raw) is Symbol:
             if raw.recorder is not self.recorder:
                 self.recorder._argument(raw)  # says whose it is
@@ -114,7 +114,7 @@ class Trace:
         return held.stand_in
 
     def resolve_all(self, inputs: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple([self.resolve(x) if type(x) is Tensor and type(x._data) is not Symbol else x for x in inputs])
+        return tuple([self.resolve(x) if type(x) is Tensor and type(x._raw) is not Symbol else x for x in inputs])
 
     def _hold(self, tensor: Tensor, raw: Any) -> Held:
         held = self.held.get(id(tensor))
@@ -145,7 +145,7 @@ class Trace:
             return leaf._clones
         if leaf not in self._clones:
             alive = [clone for reference in leaf._clones if (clone := reference()) is not None and clone._node is leaf]
-            self._clones[leaf] = [weakref.ref(self._hold(clone, clone._data).stand_in) for clone in alive]
+            self._clones[leaf] = [weakref.ref(self._hold(clone, clone._raw).stand_in) for clone in alive]
         return self._clones[leaf]
 
     def cell(self, cell: GradCell) -> HeldCell:
@@ -162,7 +162,7 @@ class Trace:
 
         They are noted: with other values the function would be traced again.
         """
-        symbol = self.resolve(thing)._data if isinstance(thing, Tensor) else thing
+        symbol = self.resolve(thing)._raw if isinstance(thing, Tensor) else thing
         array: Any = symbol
         holder = symbol
         if type(symbol) is Symbol:
@@ -179,7 +179,7 @@ class Trace:
 
     def read_values(self, thing: Any, why: str) -> Any:
         """As `find_values`; an error that says `why` values are needed where there are none."""
-        symbol = self.resolve(thing)._data if isinstance(thing, Tensor) else thing
+        symbol = self.resolve(thing)._raw if isinstance(thing, Tensor) else thing
         if type(symbol) is not Symbol:
             symbol = self.lift(symbol)
         values = self.find_values(symbol)
@@ -301,8 +301,8 @@ class Trace:
     def _advance(self, xp: Any, optimizer: Any, group: Any, slot: Any, gradient: Any, constants: Any) -> None:
         parameter, *buffers = self.resolve_all((slot.parameter, *slot.buffers))
         slot.refuse_result(parameter)
-        w = parameter._data
-        old = [buffer._data for buffer in buffers]
+        w = parameter._raw
+        old = [buffer._raw for buffer in buffers]
         spare = (None,) * optimizer.scratch
         if slot.halved:
             wide, gradient = xp.convert(w, slot.working, None), xp.convert(gradient, slot.working, None)
@@ -311,9 +311,9 @@ class Trace:
         else:
             new, *new_buffers = optimizer.update(xp, group, constants, w, gradient, old, spare, None)
         separate(parameter)
-        parameter._data = new
+        parameter._raw = new
         for buffer, fresh in zip(buffers, new_buffers):
-            buffer._data = fresh
+            buffer._raw = fresh
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -328,7 +328,7 @@ class Trace:
             del self.held[key], self.recorder.arrays[key]
         updates: dict[Value, Value] = {}
         for held in self.held.values():
-            tensor, raw = held.stand_in, held.stand_in._data
+            tensor, raw = held.stand_in, held.stand_in._raw
             if type(tensor) is not Tensor or (
                 tensor._node is not held.node and not isinstance(tensor._node, (Leaf, NoneType))
             ):

@@ -27,7 +27,7 @@ VERSION = 384  # where a type has the number of its version: see `version_of`
 @cache
 def is_possible() -> bool:
     """Whether objects lie in memory as native code expects."""
-    if not counts_are_exact() or ctypes.sizeof(ctypes.c_void_p) != 8 or _slot_offset(Tensor, "_data") is None:
+    if not counts_are_exact() or ctypes.sizeof(ctypes.c_void_p) != 8 or _slot_offset(Tensor, "_raw") is None:
         return False
     return _are_arrays_known() and _are_objects_known()
 

@@ -60,6 +60,11 @@ EXCEPTIONS = (
         "NumPy returns True, ours False",
         "a tensor made of an array copies it",
     ),
+    Difference(
+        "(nan)?(std|var)",
+        r"inf\)? of NumPy's, np\.float\d+\([\d.]+e\+\d+\) of ours",
+        "ours is right where NumPy's squares overflow: a deviation of 1e300 is a number",
+    ),
     Difference("linalg.qr", "mode='(raw|economic)' has no gradient", "LAPACK's own form, of which NumPy says nothing"),
     Difference("linalg.lstsq", "a gradient needs full rank", "the solution jumps where the rank changes"),
 )

@@ -29,6 +29,8 @@ def record(
     seconds: float,
 ) -> Any:
     """The tensors of an operation that has just run, which know how they were made."""
+    if not outputs:  # the parts of nothing
+        return ()
     tracked = any([node is not None for node in nodes]) and any([backend.is_floating(out) for out in outputs])
     step = Step(operation, backend, (), static, seconds, strategy.region)
     operands = [strategy.operand(step, x, raw) for x, raw in zip(inputs, raws)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -17,29 +18,33 @@ WORKLOADS: dict[str, tuple[tuple[int, ...], int]] = {"mlp-tiny": ((2, 16, 16, 1)
 
 def run(effort: Effort) -> Iterator[Measurement]:
     calls = 100 if effort.is_quick else 100_000
-    spent = _timed_audits()
     for workload, (sizes, batch) in WORKLOADS.items():
         step = mlp.pullback(mlp.network(sizes, batch))
         for _ in range(3):
             step()
-        spent[0] = 0.0
-        begin = perf_counter()
-        for _ in range(calls):
-            step()
-        share = spent[0] / (perf_counter() - begin)
+        with _timed_audits() as spent:
+            begin = perf_counter()
+            for _ in range(calls):
+                step()
+            share = sum(spent) / (perf_counter() - begin)
         yield Measurement(NAME, f"{workload}, {calls} calls", "pullback", "share", share, "ratio")
 
 
-def _timed_audits() -> list[float]:
-    """The seconds spent in audits from now on."""
+@contextmanager
+def _timed_audits() -> Iterator[list[float]]:
+    """The seconds of each audit inside."""
     from pullback.compiler.calling.compiled import Compiled
 
-    spent, audit = [0.0], Compiled._audit
+    spent: list[float] = []
+    audit = Compiled._audit
 
     def timed(self: Any, *given: Any) -> None:
         begin = perf_counter()
         audit(self, *given)
-        spent[0] += perf_counter() - begin
+        spent.append(perf_counter() - begin)
 
     Compiled._audit = timed  # type: ignore[method-assign]
-    return spent
+    try:
+        yield spent
+    finally:
+        Compiled._audit = audit  # type: ignore[method-assign]

@@ -41,6 +41,17 @@ _UNIFORM_BITS = {"bfloat16": 8, "float16": 11, "float32": 24}  # as many as the 
 
 Shape = int | tuple[int, ...] | list[int]
 
+_moving = Lock()  # held for the moment in which a generator moves on
+
+
+def _in_child() -> None:
+    global _moving
+    _moving = Lock()  # a thread that had the other one is not here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
 
 class State(TypedDict):
     """Where a generator is: enough to go on from there, and made of integers, so that JSON can hold it."""
@@ -89,10 +100,9 @@ class Generator:
     True
     """
 
-    __slots__ = ("_key", "_offset", "_lock")
+    __slots__ = ("_key", "_offset")
 
     def __init__(self, seed: int | None = None) -> None:
-        self._lock = Lock()
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> None:
@@ -101,7 +111,7 @@ class Generator:
         trace = modes.tracing()
         if trace is not None and trace.seed(self, key):
             return
-        with self._lock:
+        with _moving:
             self._key, self._offset = key, 0
 
     @property
@@ -110,7 +120,7 @@ class Generator:
         modes.refuse_in_trace(
             "Generator.state is where a generator is, which changes with every call. Read it outside."
         )
-        with self._lock:
+        with _moving:
             return {"key": self._key, "offset": self._offset}
 
     @state.setter
@@ -120,7 +130,7 @@ class Generator:
         trace = modes.tracing()
         if trace is not None and trace.seed(self, key, offset):
             return
-        with self._lock:
+        with _moving:
             self._key, self._offset = key, offset
 
     def next_key(self, count: int) -> tuple[int, int]:
@@ -132,14 +142,14 @@ class Generator:
         trace = modes.tracing()
         if trace is not None:
             return trace.next_key(self, -(-count // 4) * 4)
-        with self._lock:
+        with _moving:
             key, offset = self._key, self._offset
             self._offset = offset + -(-count // 4) * 4
         return key, offset
 
     def _moved(self, before: State, after: State) -> bool:
         """Go on at `after` if this generator still is at `before`, where another thread may have moved it on."""
-        with self._lock:
+        with _moving:
             if (self._key, self._offset) != (before["key"], before["offset"]):
                 return False
             self._key, self._offset = after["key"], after["offset"]

@@ -68,7 +68,7 @@ def test_a_deep_chain_leaves_no_garbage() -> None:
     gc.disable()
     try:
         y = chain(x, 1_000)
-        nodes = [weakref.ref(node) for node in engine._in_order([y._node])]
+        nodes = [weakref.ref(node) for node in engine.in_order([y._node])]
         pb.backward(y)
         del y
         assert len(nodes) == 1_000

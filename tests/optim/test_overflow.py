@@ -109,6 +109,46 @@ def test_large_gradients_that_do_no_harm_are_taken(name: str) -> None:
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["Lion", "Muon"])
+def test_those_without_squares_take_huge_gradients(name: str, dtype: str, compile: bool) -> None:
+    """Only their direction counts, so the step is that of the same gradient scaled down."""
+    after = []
+    for scale in (1.0, HUGE[dtype]):
+        w = parameters(dtype)[0]
+        optimizer = getattr(pb.optim, name)([w], lr=0.1)
+        gradient = pb.tensor(np.random.default_rng(1).normal(size=(3, 4)), dtype) * scale
+        step = pb.compile(optimizer.step) if compile else optimizer.step
+        for _ in range(2):
+            step([gradient])
+        after.append(np.asarray(w.detach()))
+    np.testing.assert_allclose(after[0], after[1], rtol=1e-5)
+    assert abs(after[0] - np.asarray(parameters(dtype)[0].detach())).max() > 0.01
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_a_trainer_stops_with_everything_of_the_last_good_step(compile: bool, tmp_path: Any) -> None:
+    x = np.ones((12, 3), np.float32)
+    x[8] = 1e15  # in the third batch; its loss and gradient are finite, the gradient's square is not
+    model = pb.nn.Linear(3, 1, bias=False)
+    optimizer = pb.optim.Adam(model.named_parameters(), lr=0.01)
+    seen: list[Any] = []
+
+    class Note(pb.train.Callback):
+        def on_step(self, trainer: Any, record: Any) -> None:
+            seen.append(everything(optimizer, list(model.parameters())))
+
+    def loss(out: Any, y: Any) -> Any:
+        return pb.mean(out * 1e10 * y)
+
+    trainer = pb.train.Trainer(model, loss, optimizer, callbacks=[Note()], compile=compile)
+    with pytest.raises(pb.NumericalInstabilityError, match=r"step 3 .*`exp_avg_sq`.*weight"):
+        trainer.fit(pb.data.Batches((x, np.ones((12, 1), np.float32)), 4), epochs=1)
+    assert len(seen) == 2
+    assert everything(optimizer, list(model.parameters())) == seen[-1]
+
+
 def test_the_guard_says_what_to_do() -> None:
     for mode, moves in (("off", True), ("warn", True), ("raise", False), ("trace", False)):
         weights = parameters("float32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, Iterable, Iterator
 
@@ -47,7 +47,7 @@ def walk(
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
-    order = _in_order(cotangents, wrt is None)
+    order = in_order(cotangents, wrt is None)
     useful = None if wrt is None else _leading_to(order, wrt)
     if useful is not None:
         order = [node for node in order if node in useful]
@@ -64,7 +64,7 @@ def walk(
     sums: dict[Node, Any] = {}  # cotangents in buffers that this walk made: more is added to them in place
     take, find, find_sum = cotangents.pop, cotangents.get, sums.get
     gradients: Any
-    with np.errstate(all="ignore"), _at_sites() if create_graph else nullcontext():
+    with _at_sites() if create_graph else np.errstate(all="ignore"):
         for node in order:
             g = take(node, None)
             if g is None:
@@ -156,12 +156,13 @@ def _at_sites() -> Iterator[None]:
     """What a rule records comes from where its operation was called: the walk says so, node by node."""
     before = origin.site
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     finally:
         origin.site = before
 
 
-def _in_order(roots: Iterable[Node], all_needed: bool = True) -> list[Node]:
+def in_order(roots: Iterable[Node], all_needed: bool = True) -> list[Node]:
     """The nodes that lead to `roots`, children before parents, without the leaves."""
     stack = [node for node in roots if node.recipe is not None]
     seen = set(stack)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from _thread import allocate_lock
 from typing import Any, Iterable, Iterator
 
@@ -279,13 +280,14 @@ def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -
     leaf: Any
     for leaf in list(cotangents):
         grads[leaf] = owned(cotangents.pop(leaf), leaf.dtype)
+    trace = modes.tracing()
     with _adding:
         for leaf, grad in grads.items():
-            cell = leaf.cell
-            if cell.value is None:
-                cell.value = grad
+            cell = leaf.cell if trace is None else trace.cell(leaf.cell)
+            if cell._value is None:
+                cell._value = grad
             else:
-                cell.value += grad
+                cell._value += grad
 
 
 def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> None:
@@ -298,3 +300,12 @@ def _check_when_run(loss: Tensor, cotangents: dict[Node, Any]) -> None:
 
 
 _adding = allocate_lock()  # threads may share variables; only the last step of a walk writes to them
+
+
+def _in_child() -> None:
+    global _adding
+    _adding = allocate_lock()  # a thread that had the other one is not here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -53,16 +53,16 @@ class GradCell:
     @property
     def value(self) -> Any:
         """The gradient so far, or None."""
-        trace = modes.tracing()
-        return self._value if trace is None else trace.cell(self).value
+        return self.current()._value
 
     @value.setter
     def value(self, gradient: Any) -> None:
-        trace = modes.tracing()
-        if trace is None:
-            self._value = gradient
-        else:
-            trace.cell(self).value = gradient
+        self.current()._value = gradient
+
+    def current(self) -> Any:
+        """What holds `_value`: the cell itself, or while a function is traced what stands for it."""
+        mode = modes.current()
+        return self if mode is None or mode.tracing is None else mode.tracing.cell(self)
 
 
 class Leaf(Node):
@@ -141,7 +141,11 @@ def users_site() -> tuple[CodeType | None, int]:
 
 def record_site(node: Node) -> None:
     """Note in `node` where it comes from in the user's code."""
-    node.code, node.lasti = users_site()
+    site = origin.site
+    if site is None:  # as `users_site`, without its frame on the way
+        frame = user_frame(sys._getframe(1))
+        site = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
+    node.code, node.lasti = site
 
 
 def line_of(code: CodeType, lasti: int) -> int:

@@ -12,7 +12,7 @@ import sys
 import warnings
 from typing import Any, Callable
 
-from .. import tree
+from .. import modes, tree
 from ..autodiff.apply import PYTHON_SCALARS
 from ..autodiff.graph import user_frame
 from ..autodiff.tables import TENSORS
@@ -36,7 +36,16 @@ def select(
             "Return trees of the same structure from both."
         )
     pairs = [_alike(structure, i, x, y) for i, (x, y) in enumerate(zip(taken, other))]
-    return tree.unflatten(structure, [TENSORS.where(predicate, x, y) for x, y in pairs])
+    return tree.unflatten(structure, [_chosen(predicate, x, y) for x, y in pairs])
+
+
+def _chosen(predicate: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """`x` if the predicate holds, else `y`: the trace remembers that a gradient reaches only one of them."""
+    result = TENSORS.where(predicate, x, y)
+    trace, node = modes.tracing(), getattr(result, "_node", None)
+    if trace is not None and node is not None:
+        trace.choices[node] = predicate._raw
+    return result
 
 
 def _alike(structure: tree.Structure, i: int, x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -109,7 +118,7 @@ def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
     plain = type(after) is type(before) is Tensor  # duals may differ in their tangents alone
     if plain and after._raw is before._raw and after._node is before._node:
         return before  # the step passed it on
-    return TENSORS.where(running, after, before)
+    return _chosen(running, after, before)
 
 
 def note_unrolled(loop: str, steps: int) -> None:

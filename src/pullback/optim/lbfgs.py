@@ -111,7 +111,7 @@ class LBFGS(Optimizer):
 
     def _refuse_overflow(self, memory: _Memory) -> None:
         made = [self._flat_values()._raw, *(x._raw for x in (memory.direction, memory.gradient) if x is not None)]
-        if guard.mode()[0] != "off" and not guard.all_finite(made):
+        if guard.mode()[0] != "off" and not all(map(guard.is_finite, made)):
             guard.report(
                 f"LBFGS: step {memory.iterations} makes a parameter or its memory infinite or NaN. Nothing was "
                 "changed. Scale the loss down, or start nearer to a minimum."

@@ -100,7 +100,7 @@ def _orthogonal(kernels: Any, matrix: Any, coefficients: tuple[float, float, flo
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]
     x = kernels.matrix_transpose(matrix) if tall else matrix
-    norm = kernels.sqrt(kernels.sum(x * x))
+    norm = kernels.vector_norm(x, None, False, 2)  # which is finite where a sum of squares is not
     x = x / kernels.maximum(norm, kernels.zeros((), x.dtype, x) + eps)
     for _ in range(steps):
         gram = kernels.matmul(x, kernels.matrix_transpose(x))

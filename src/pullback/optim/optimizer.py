@@ -258,6 +258,7 @@ class Optimizer:
                 f"step: expected a pb.Gradients or a list with a gradient per parameter, got {type(grads).__name__}."
             )
         work = []
+        trace = modes.tracing()
         for group, slots in zip(self.param_groups, self._slots):
             found = []
             for slot in slots:
@@ -267,12 +268,16 @@ class Optimizer:
                 elif grads is not None:
                     gradient = grads.get(parameter) if isinstance(parameter, Tensor) else None
                 elif isinstance(parameter, Tensor):
-                    node = resolved(parameter)._node
-                    gradient = node.cell.value if type(node) is Leaf else None
+                    node = (parameter if trace is None else trace.resolve(parameter))._node
+                    gradient = None
+                    if type(node) is Leaf:
+                        gradient = (node.cell if trace is None else trace.cell(node.cell))._value
                 else:
                     raise ConfigurationError("step: NumPy arrays have no `.grad`. Pass a list with their gradients.")
                 if gradient is not None:
-                    raw = resolved(gradient)._raw if isinstance(gradient, Tensor) else gradient
+                    raw = gradient
+                    if isinstance(gradient, Tensor):
+                        raw = (gradient if trace is None else trace.resolve(gradient))._raw
                     _check_fits(slot, raw)
                     found.append((slot, raw))
             if found:

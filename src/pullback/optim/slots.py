@@ -72,7 +72,8 @@ class Slot:
             self._reclaim()
         if type(parameter) is _ndarray:
             return
-        self.refuse_result(parameter)
+        if type(parameter._node) is not Leaf:
+            self.refuse_result(parameter)
         if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_raw"):
             parameter._raw = _NUMPY.copy(parameter._raw)
 

@@ -30,7 +30,7 @@ def add_gradients(tape: Tape, loss_grad: Any, tensors: Sequence[Any]) -> None:
     nodes = _nodes(steps, known)
     cotangents = walk([(nodes[root], np.conjugate(seed))], frozenset(nodes.values()), retain_graph=True)
     is_guarded = guard._guard_mode.get() != "off"
-    if is_guarded and not guard.all_finite(cotangents.values()):
+    if is_guarded and not all(map(guard.is_finite, cotangents.values())):
         guard.report(_where_it_began(steps, nodes, cotangents, tape))
     additions = []
     for value, node in nodes.items():

@@ -138,9 +138,12 @@ class Tensor(_Attached):
     @property
     def grad(self) -> Tensor | None:
         """The gradient added up by `backward`, or None."""
-        tensor = resolved(self)
-        cell = tensor._node.cell if isinstance(tensor._node, Leaf) else getattr(tensor, "_cell", None)
-        return None if cell is None else cell.value
+        mode = modes.current()
+        trace = None if mode is None else mode.tracing
+        tensor = self if trace is None else trace.resolve(self)
+        node = tensor._node
+        cell = node.cell if type(node) is Leaf else getattr(tensor, "_cell", None)
+        return None if cell is None else cell._value if trace is None else trace.cell(cell)._value
 
     @grad.setter
     def grad(self, value: Any) -> None:

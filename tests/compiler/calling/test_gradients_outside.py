@@ -121,3 +121,46 @@ def test_what_is_kept_of_a_graph_that_was_walked_inside() -> None:
         value, gradient = compiled(y)
         assert np.allclose(box.last.detach().numpy(), np.sin(2 * np.exp(y.numpy())))
         assert np.allclose(gradient.numpy(), 8 * np.exp(2 * y.numpy())) and value.item() > 0
+
+
+def test_what_was_not_chosen_leaves_its_variables_without_gradient() -> None:
+    a, b, c, x = (variable(1.0, 2.0) for _ in range(4))
+
+    def run(x: Any, sign: Any) -> Any:
+        def inner(t: Any) -> Any:
+            return pb.cond(sign.max() > 1, lambda t: t * b, lambda t: t * c, t)
+
+        chosen = pb.cond(sign.sum() > 0, inner, lambda t: t * a, x)
+        looped = pb.while_loop(
+            lambda carry: carry.sum() < sign.sum(), lambda carry: carry * a + 1, c * 0.5, max_steps=3
+        )
+        return chosen, looped * x
+
+    compiled = pb.compile(run)
+    seen = set()
+    for sign in ([-1.0, 0.0], [0.5, 0.6], [3.0, 4.0], [-9.0, 2.0]):
+        for asked in (0, 1, None):
+            found = []
+            for function in (run, compiled):
+                for t in (a, b, c, x):
+                    t.grad = None
+                results = function(x, pb.tensor(sign))
+                (sum(map(pb.sum, results)) if asked is None else results[asked].sum()).backward()  # type: ignore[arg-type]
+                found.append([None if t.grad is None else t.grad.tolist() for t in (a, b, c, x)])
+            assert found[0] == found[1]
+            seen.add(tuple(g is None for g in found[0]))
+    assert len(seen) >= 4
+
+
+def test_an_optimizer_leaves_what_was_not_chosen_alone() -> None:
+    def after(wrap: Any) -> list[Any]:
+        a, b = variable(1.0, 2.0), variable(1.0, 2.0)
+        optimizer = pb.optim.AdamW([a, b], lr=0.1, weight_decay=0.5)
+        loss = wrap(lambda x: pb.cond(x.sum() > 0, lambda x: x * a, lambda x: x * b, x).sum())
+        for _ in range(2):
+            loss(pb.tensor([1.0, 1.0])).backward()
+            optimizer.step()
+        return [a.tolist(), b.tolist()]
+
+    assert after(pb.compile) == after(lambda function: function)
+    assert after(pb.compile)[1] == [1.0, 2.0]

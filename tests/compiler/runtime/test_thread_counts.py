@@ -108,3 +108,32 @@ def test_a_run_begun_with_two_threads_and_resumed_with_one_is_bit_for_bit(monkey
     assert first + run(3, 1) == losses
     for one, other in zip(whole.parameters(), resumed.parameters()):
         assert np.asarray(one.detach()).tobytes() == np.asarray(other.detach()).tobytes()
+
+
+def test_a_run_folder_begun_with_two_threads_and_resumed_with_one_is_bit_for_bit(
+    monkeypatch: Any, tmp_path: Any
+) -> None:
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(600, 40)).astype(np.float32)
+    y = generator.integers(0, 5, 600)
+
+    def fit(folder: str, epochs: int, threads: int) -> tuple[list[float], bytes]:
+        monkeypatch.setenv("PULLBACK_NUM_THREADS", str(threads))
+        pb.random.seed(1)
+        model = pb.nn.Sequential(
+            pb.nn.Linear(40, 512), pb.nn.LayerNorm(512), pb.nn.ReLU(), pb.nn.Dropout(0.2), pb.nn.Linear(512, 5)
+        )
+        trainer = pb.train.Trainer(
+            model,
+            pb.cross_entropy,
+            pb.optim.AdamW(model.parameters(), lr=0.01),
+            folder=tmp_path / folder,
+            compile=True,
+        )
+        history = trainer.fit(pb.data.Batches((x, y), 200, shuffle=True, seed=2), epochs=epochs, resume=True)
+        values = b"".join(np.asarray(p.detach()).tobytes() for p in model.parameters())
+        return [record["loss"] for record in history.epochs], values
+
+    whole = fit("whole", 4, 2)
+    fit("parted", 2, 2)
+    assert fit("parted", 4, 1) == whole

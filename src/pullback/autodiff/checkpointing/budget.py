@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
 import threading
 import weakref
 from typing import Any, Callable, Container, Iterable
@@ -14,6 +15,7 @@ from .kept import Kept, Origin, Replay, Step, replay_of
 from .strategies import Strategy
 
 _LOOKED_AT = 32  # steps looked at to estimate what running again takes
+_alive: weakref.WeakSet[BudgetCheckpointing] = weakref.WeakSet()
 
 
 class BudgetCheckpointing(Strategy):
@@ -51,6 +53,7 @@ class BudgetCheckpointing(Strategy):
         self._candidates: list[tuple[float, int, _Buffer]] = []
         self._count = itertools.count().__next__
         self._lock = threading.RLock()  # a walk in another thread releases at any moment
+        _alive.add(self)
 
     def __repr__(self) -> str:
         return f"BudgetCheckpointing({self.bytes})"
@@ -205,6 +208,15 @@ class _Counted(Kept):
     def __del__(self) -> None:
         if self.buffer is not None:
             self.budget.remove(self)
+
+
+def _in_child() -> None:
+    for strategy in _alive:
+        strategy._lock = threading.RLock()  # a thread that had the other one is not here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def _always(step: Step) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.apply import new_node, select
-from ...autodiff.engine import walk
+from ...autodiff.engine import in_order, walk
 from ...autodiff.graph import Leaf, Node
 from ...autodiff.operation import Operation, Recipe
 from ...errors import GradientError
@@ -30,6 +30,7 @@ class Pulled:
         self.program = backward
         self.sources: list[Any] = []  # for each gradient: a tensor or variable from outside, or an argument's number
         self.asking: list[frozenset[int]] = []  # and which cotangents it depends on
+        self.chooses = False  # whether values decide which variables get one: the program then says which do
         self.residuals: list[Value] = []
         self.inputs: dict[Value, int] = {}  # residuals that are inputs of the first program
         self.outputs: dict[Value, int] = {}  # and those that are outputs of it
@@ -55,14 +56,18 @@ class Pulled:
         known_before = set(recorder.arrays)
         # The walk outside, which goes on from here to variables from outside, calls the hooks on those.
         with_mode = trace.run(lambda: walk(seeds, retain_graph=True, hooks_since=trace.began), (), {})
-        sources, gradients = [], []
+        sources, gradients, nodes = [], [], []
         for node, g in with_mode.items():
             source = own[node] if node in own else held.get(node)
             if source is None and node.seq < trace.began:
                 source = node  # the variable behind a result from outside
             if source is not None:
                 sources.append(source)
+                nodes.append(node)
                 gradients.append(g.value if type(g) is Symbol else recorder.lift_array(np.asarray(g)))
+        asked = [Value((), np.bool_) for _ in cotangents] if trace.choices else []
+        reached = _reached([node for node, _ in seeds], asked, trace) if asked else {}
+        flags = [reached[node].value for node in nodes if node in reached]
         instructions = recorder.instructions[first:]
         del recorder.instructions[first:]
         made = {value for instruction in instructions for value in instruction.results}
@@ -72,12 +77,12 @@ class Pulled:
         if not sources:
             return None
         constants = {value: np.array(array) for value, array in new.items() if value in needed}
-        residuals = [v for v in needed if v not in constants and v not in cotangents]
+        residuals = [v for v in needed if v not in constants and v not in cotangents and v not in asked]
         backward = Program(
-            [*residuals, *cotangents, *constants], instructions, gradients, [], constants
-        )  # fmt: skip
+            [*residuals, *cotangents, *asked, *constants], instructions, [*gradients, *flags], [], constants
+        )
         pulled = cls(name, list(tracked), cotangents, backward)
-        pulled.sources, pulled.residuals = sources, residuals
+        pulled.sources, pulled.residuals, pulled.chooses = sources, residuals, bool(asked)
         pulled.asking = _dependence(instructions, cotangents, gradients)
         updated = {target for target, _ in program.updates}  # of these the old values are wanted, as outputs
         inputs = {value: i for i, value in enumerate(program.inputs) if value not in updated}
@@ -138,9 +143,39 @@ class Pulled:
                 if self._run is None:
                     self._run = runner(self.program)
         gradients = [np.empty(value.shape, value.dtype) for value in self.program.outputs]
+        if self.chooses:
+            arrays += [np.array(part is not None) for part in g]
         self._run([*map(np.ascontiguousarray, residuals), *arrays], gradients)
+        if self.chooses:
+            count = len(self.sources)
+            return tuple([made if flag else None for made, flag in zip(gradients[:count], gradients[count:])])
         given = {i for i, part in enumerate(g) if part is not None}
         return tuple([None if given.isdisjoint(asking) else made for made, asking in zip(gradients, self.asking)])
+
+
+def _reached(roots: list[Node], asked: list[Value], trace: Any) -> dict[Node, Symbol]:
+    """Whether a walk from the roots that are asked for reaches a node on a way that was chosen when the program ran."""
+    recorder = trace.recorder
+    reached: dict[Node, Symbol] = {}
+
+    def reach(node: Node, flag: Symbol) -> None:
+        before = reached.get(node)
+        reached[node] = flag if before is None else recorder.record("logical_or", (before, flag))
+
+    for node, value in zip(roots, asked):
+        reach(node, Symbol(value, recorder))
+    for node in in_order(roots):
+        flag = reached[node]
+        predicate = trace.choices.get(node)
+        if predicate is None:
+            for parent in node.inputs:
+                reach(parent, flag)
+            continue
+        ways = [predicate, recorder.record("logical_not", (predicate,))]
+        tracked = node.recipe.mask[-2:]
+        for parent, way in zip(node.inputs, [way for way, is_tracked in zip(ways, tracked) if is_tracked]):
+            reach(parent, recorder.record("logical_and", (flag, way)))
+    return reached
 
 
 def _dependence(instructions: list[Any], cotangents: list[Value], gradients: list[Value]) -> list[frozenset[int]]:

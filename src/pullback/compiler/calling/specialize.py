@@ -133,7 +133,7 @@ def specialize(
         created: list[tuple[Any, Any, Any]] = []
         trace.cell(GradCell())  # nobody else holds this one: the others are compared with it
         for held in trace.cells.values():
-            cell, before, after = held.cell, held.before, held.value
+            cell, before, after = held.cell, held.before, held._value
             if after is before:
                 created.append((cell, before, SAME))
             elif after is None:

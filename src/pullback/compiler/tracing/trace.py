@@ -64,11 +64,11 @@ class Held:
 class HeldCell:
     """A gradient cell that the function looked at, what was in it before, and what is in it for the trace."""
 
-    __slots__ = ("cell", "before", "value")
+    __slots__ = ("cell", "before", "_value")
 
     def __init__(self, cell: GradCell) -> None:
         self.cell = cell
-        self.before = self.value = cell._value
+        self.before = self._value = cell._value
 
 
 class Trace:
@@ -92,6 +92,7 @@ class Trace:
         self.nodes: dict[int, tuple[Tensor, Any]] = {}  # tensors whose need of a gradient was looked at
         self.written: set[int] = set()  # tensors from outside that were given other values, by identity, in the end
         self.arguments: set[Any] = set()  # variables that stand for arguments which operations outside have made
+        self.choices: dict[Any, Symbol] = {}  # nodes of `cond` and `while_loop`: what decides which input counts
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
         self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
         self._constants: set[Value] = set()  # arrays that the function made without reading any

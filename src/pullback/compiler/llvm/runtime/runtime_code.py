@@ -11,8 +11,8 @@ WALK = """
 %Program = type { ptr, i64, ptr, i64, ptr, i64, i64, ptr, ptr }
 %Patch = type { ptr, i64, i64 }
 
-; How many runs keep BLAS at one thread, how many it had before, and a lock for the two.
-@pullback_blas = global [3 x i64] zeroinitializer
+; How many runs keep BLAS at one thread, how many it had before, a lock for the two, and whether a fork is under way.
+@pullback_blas = global [4 x i64] zeroinitializer
 
 define internal void @walk(ptr %program, i64 %thread, i64 %threads, ptr %pool) nounwind {
 entry:
@@ -128,6 +128,36 @@ end:
   ret void
 }
 
+; As `blas.lock`, once no fork is under way: a child would have BLAS's own locks as they were, held for ever.
+define internal void @blas.enter() nounwind {
+entry:
+  %lock = getelementptr i64, ptr @pullback_blas, i64 2
+  %closed.at = getelementptr i64, ptr @pullback_blas, i64 3
+  br label %look
+
+look:
+  %closed = load atomic i64, ptr %closed.at acquire, align 8
+  %open = icmp eq i64 %closed, 0
+  br i1 %open, label %try, label %wait
+
+wait:
+  <PAUSE>
+  br label %look
+
+try:
+  call void @blas.lock()
+  %closed.now = load atomic i64, ptr %closed.at seq_cst, align 8
+  %open.still = icmp eq i64 %closed.now, 0
+  br i1 %open.still, label %end, label %leave
+
+leave:
+  store atomic i64 0, ptr %lock release, align 8
+  br label %look
+
+end:
+  ret void
+}
+
 ; BLAS has one number of threads for the whole process: the first run of several that overlap sets it to one, and the
 ; last one gives it back.
 define internal void @blas.begin(ptr %program) nounwind {
@@ -138,7 +168,7 @@ entry:
   br i1 %has, label %count, label %end
 
 count:
-  call void @blas.lock()
+  call void @blas.enter()
   %users = load i64, ptr @pullback_blas
   %users.more = add i64 %users, 1
   store i64 %users.more, ptr @pullback_blas

@@ -10,11 +10,13 @@ import atexit
 import ctypes
 import os
 import threading
+import time
 import weakref
 from typing import Any
 
 import numpy as np
 
+from ...locking import wait_for
 from ...thread_count import LIMIT, asked_threads
 from . import dispatch as runtime
 
@@ -22,6 +24,9 @@ __all__ = ["LIMIT", "USUAL_LIMIT"]
 
 #: The most threads that one program is given unless the user asks for more.
 USUAL_LIMIT = 16
+
+#: Seconds that a fork waits for runs that call BLAS; one that forks in the midst of a run waits for itself.
+LONGEST_WAIT = 2.0
 
 
 def default_threads() -> int:
@@ -130,6 +135,26 @@ def _cell(name: str, index: int = 0) -> ctypes.c_int64:
     return ctypes.c_int64.from_address(runtime.library().addresses[name] + 8 * index)
 
 
+class _ClosedBlas:
+    """No run begins that calls BLAS, and those under way have ended: none holds a lock of BLAS's own."""
+
+    def __enter__(self) -> None:
+        if not runtime.library.cache_info().currsize:
+            return
+        users, _, lock, closed = (_cell("pullback_blas", i) for i in range(4))
+        closed.value = 1
+        latest = time.monotonic() + LONGEST_WAIT
+        while True:
+            time.sleep(2e-5)  # without Python's lock: a run may be waiting for it
+            entering = lock.value  # one that found it open is among the users once it has let go of the lock
+            if not (entering or users.value) or time.monotonic() > latest:
+                return
+
+    def __exit__(self, *error: object) -> None:
+        if runtime.library.cache_info().currsize:
+            _cell("pullback_blas", 3).value = 0
+
+
 def _in_child() -> None:
     global _pool, _lock
     _lock = threading.Lock()
@@ -169,4 +194,5 @@ def _at_exit() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+wait_for(_ClosedBlas())
 atexit.register(_at_exit)

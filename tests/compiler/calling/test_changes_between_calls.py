@@ -6,6 +6,7 @@ compared. It runs twice: with functions as they are, and compiled.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -485,3 +486,26 @@ def test_a_gradient_that_is_replaced_and_found_elsewhere_too() -> None:
     for i in range(4):
         x = pb.tensor([1.0 + i, 2.0])
         assert np.allclose(plain(x).numpy(), compiled(x).numpy())
+
+
+def test_what_a_function_writes_to_and_replaces_is_written_to_once() -> None:
+    """Beside tensors that every call finds replaced: they become inputs, in a call that is made twice and compared."""
+
+    def results(wrap: Any) -> list[Any]:
+        w = pb.tensor([0.3, -0.2, 0.9], dtype=pb.float64, requires_grad=True)
+        cell = SimpleNamespace(h=pb.tensor([0.5, 1.0, 1.5], dtype=pb.float64), mix=w)
+
+        def step() -> Any:
+            cell.h[0] -= 0.5
+            cell.h = cell.h * 0.5 + cell.mix.detach()
+            return cell.h * 2
+
+        step = wrap(step)
+        found = []
+        for i in range(7):
+            cell.mix = pb.tanh(w * (0.3 + 0.1 * i))
+            before = cell.h
+            found.append((step().tolist(), before.tolist(), cell.h.tolist()))
+        return found
+
+    assert results(pb.compile) == results(lambda function: function)

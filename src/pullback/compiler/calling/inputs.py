@@ -36,6 +36,11 @@ class Input:
         self.view: Any = None  # what must be copied into it for each call: a view of another layout
         self.is_updated = False
 
+    @property
+    def holder(self) -> Any:
+        """The tensor from outside in which a call finds the input at this moment, if that is where it is."""
+        return self.tensor if self.place is None else self.place.get()
+
 
 def misfit(entry: Input) -> Change | None:
     """What is different about the tensors or the array that hold an input, or None."""

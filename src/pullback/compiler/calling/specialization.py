@@ -112,7 +112,7 @@ class Specialization:
     def _is_written_under_two_names(self, arguments: Arguments) -> bool:
         """Whether what is written to is also given as another argument, or both given and found outside."""
         given = [arguments.leaves[i] for i in arguments.dynamic if arguments.is_tensor(i)]
-        outside = {id(entry.tensor): entry.is_updated for entry in self.inputs if entry.tensor is not None}
+        outside = {id(entry.holder): entry.is_updated for entry in self.inputs if entry.holder is not None}
         written = [arguments.leaves[leaf] for leaf, _ in self.written]
         return (
             any(outside.get(id(tensor), False) for tensor in given)

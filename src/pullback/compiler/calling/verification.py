@@ -48,7 +48,7 @@ def verified(compiled_function: Any, made: Any, arguments: Any, tell: Any = None
     """
     name = compiled_function._name
     args, kwargs = arguments.given
-    watched = [entry.tensor for entry in made.inputs if entry.tensor is not None]
+    watched = [holder for entry in made.inputs if (holder := entry.holder) is not None]
     watched += [leaf for leaf in arguments.leaves if isinstance(leaf, Tensor)]
     watched = list({id(tensor): tensor for tensor in watched}.values())
     before = [tensor._raw for tensor in watched]  # held here, so that the program updates copies

@@ -13,13 +13,13 @@ import numpy as _np
 
 from . import dtypes as _dtypes
 from .autodiff.apply import apply as _apply
-from .autodiff.operation import OPERATIONS as _OPERATIONS
 from .autodiff.rules.fft import SWAPPED as _SWAPPED
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
 from .functions.axes import all_axes as _all_axes, negative_axes as _negative_axes
 from .functions.creation import asarray as _asarray, default_dtype as _default_dtype
 from .functions.manipulation import roll as _roll
+from .operations import OPERATIONS as _OPERATIONS
 from .tensor.core import Tensor
 
 __all__ = [

@@ -12,13 +12,13 @@ from operator import index as _index
 from typing import Any, NamedTuple, Sequence
 
 from .autodiff.apply import apply as _apply
-from .autodiff.operation import OPERATIONS as _OPERATIONS
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
 from .functions.axes import negative_axes as _negative_axes
 from .functions.creation import asarray as _asarray
 from .functions.linear import diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .functions.manipulation import broadcast_shapes as _broadcast_shapes
+from .operations import OPERATIONS as _OPERATIONS
 from .tensor.core import Tensor, resolved as _resolved
 
 __all__ = [

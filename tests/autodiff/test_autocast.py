@@ -13,8 +13,7 @@ import pytest
 
 import pullback as pb
 from pullback import modes
-from pullback.autodiff import autocast as policy
-from pullback.autodiff.operation import OPERATIONS
+from pullback.operations import OPERATIONS
 from tests.backends.installed import BFLOAT16, needs_ml_dtypes, require
 from tests.operations import harness
 from tests.operations.harness_samples import SAMPLES, is_complex
@@ -22,12 +21,6 @@ from tests.operations.sample import Sample
 
 halves = pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16], ids=lambda dtype: dtype.name)
 REAL = [sample for sample in SAMPLES if not is_complex(sample)]
-CLASSES = {
-    "half": policy.HALF.split(),
-    "float32": policy.FLOAT32.split(),
-    "widest": policy.WIDEST.split(),
-    "as given": policy.AS_GIVEN.split(),
-}
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
@@ -39,11 +32,6 @@ def variable(*shape: int, seed: int = 0) -> pb.Tensor:
 
 
 # -- the table -----------------------------------------------------------------------------------
-
-
-def test_every_operation_is_in_exactly_one_class() -> None:
-    names = [name for names in CLASSES.values() for name in names]
-    assert sorted(names) == sorted(OPERATIONS)
 
 
 ONE_EACH = list({sample.operation: sample for sample in REAL}.values())

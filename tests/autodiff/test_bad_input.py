@@ -149,7 +149,7 @@ def test_setting_a_gradient_that_does_not_fit(x) -> None:
 def test_input_without_a_gradient_rule(x) -> None:
     """An operation that is not differentiable in some input says so instead of dropping the gradient."""
     from pullback.autodiff.apply import apply
-    from pullback.autodiff.operation import OPERATIONS
+    from pullback.operations import OPERATIONS
 
     with pytest.raises(pb.GradientError, match=r"where.*condition.*detach"):
         apply(OPERATIONS["where"], (x, x, x))

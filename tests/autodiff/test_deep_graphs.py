@@ -11,8 +11,8 @@ import pytest
 
 import pullback as pb
 from pullback.autodiff import engine
-from pullback.autodiff.operation import OPERATIONS
 from pullback.autodiff.tables import NUMPY_TABLE
+from pullback.operations import OPERATIONS
 
 DEPTH = 100_000
 

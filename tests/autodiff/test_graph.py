@@ -10,8 +10,8 @@ import pytest
 
 import pullback as pb
 from pullback.autodiff.apply import Outputs
-from pullback.autodiff.operation import OPERATIONS
 from pullback.autodiff.tables import NUMPY_TABLE
+from pullback.operations import OPERATIONS
 
 
 def variable(value, dtype=pb.float64) -> pb.Tensor:

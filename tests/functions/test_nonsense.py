@@ -9,7 +9,7 @@ from typing import Any, Callable
 import pytest
 
 import pullback as pb
-from pullback.autodiff.operation import OPERATIONS
+from pullback.operations import OPERATIONS
 
 NONSENSE: dict[str, Any] = {
     "None": None,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.autodiff.operation import OPERATIONS, Operation
 from pullback.autodiff.tables import TENSORS
+from pullback.operations import OPERATIONS, Operation
 
 from .harness_samples import FAMILY_OF, SAMPLES, by_operation, is_complex, is_elementwise
 from .sample import Sample, rng

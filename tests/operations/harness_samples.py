@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.autodiff.operation import OPERATIONS
+from pullback.operations import OPERATIONS
 
 from .sample import Sample
 

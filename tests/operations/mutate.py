@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.autodiff.operation import OPERATIONS, Recipe, Table
+from pullback.autodiff.recipe import Recipe, Table
 from pullback.autodiff.rules import MODULES
 from pullback.autodiff.tables import NUMPY_TABLE, tensor_table
 from pullback.errors import DtypeError
+from pullback.operations import OPERATIONS
 
 from . import harness, harness_checks
 from .harness_blocks import smallest_blocks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pullback.autodiff.operation import OPERATIONS
+from pullback.operations import OPERATIONS
 
 from . import harness, harness_derived
 from .harness_samples import SAMPLES

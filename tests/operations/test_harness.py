@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from pullback.autodiff.operation import OPERATIONS
 from pullback.autodiff.tables import NUMPY_TABLE, TENSORS, tensor_table
+from pullback.operations import OPERATIONS
 
 from . import harness, harness_checks, test_layouts
 from .sample import Sample, rng

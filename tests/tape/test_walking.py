@@ -292,7 +292,7 @@ def test_residual_chains_take_one_rule_call_per_operation(depth, monkeypatch):
 
     def counted(recipe, *args):
         calls.append(recipe)
-        return ordinary(pb.autodiff.operation.Recipe.of_function(recipe.operation, recipe.mask, recipe.names,
+        return ordinary(pb.autodiff.recipe.Recipe.of_function(recipe.operation, recipe.mask, recipe.names,
                         lambda g, *saved: walked.append(1) or recipe.backward(g, *saved)), *args)  # fmt: skip
 
     walked: list[int] = []

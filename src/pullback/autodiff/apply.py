@@ -7,9 +7,10 @@ from typing import Any
 
 from .. import backends, modes
 from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError, TraceError
+from ..operations import Operation
 from ..tensor.core import Tensor, make
 from .graph import Node, next_sequence_number, record_site
-from .operation import Operation, Recipe
+from .recipe import Recipe
 from .tables import table_for
 
 PYTHON_SCALARS = frozenset((float, int, bool, complex))
@@ -192,7 +193,7 @@ def _select_backward(g: Any, index: int, count: int) -> tuple[Outputs]:
 
 
 SELECT = Recipe.of_function(
-    Operation("output", "x", "index count", "", "out", ("x",), False, "x", False, False, False, True),
+    Operation("output", "x", "index count", linear="x", cheap=True),
     (True,),
     ("index", "count"),
     _select_backward,

@@ -12,44 +12,13 @@ from weakref import WeakKeyDictionary
 
 from .. import dtypes, modes
 from ..errors import DtypeError
+from ..operations import OPERATIONS, Operation
 from ..tensor.core import Tensor, make
 from .apply import SCALAR_OR_ABSENT, record
 from .forward import Dual
 from .graph import Leaf
-from .operation import OPERATIONS, Operation
 from .tables import TENSORS
 
-# Every operation is in exactly one of these; one that is in none, made by `pb.custom_op`, gets what it was given.
-HALF = """
-    matmul linear tensordot einsum convolution biased_convolution convolution_input_gradient
-    convolution_weight_gradient attention
-"""
-FLOAT32 = """
-    square reciprocal pow exp expm1 log log1p log2 log10 logaddexp tan asin acos sinh cosh xlogy
-    sum mean var std prod cumulative_sum cumulative_prod recurrence ssm_scan vecdot vector_norm quantized_matmul
-    softmax log_softmax logsumexp softplus log_sigmoid layer_norm rms_norm batch_norm
-    cross_entropy soft_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss huber_loss
-    inv solve pinv matrix_rank det cofactor cofactor_product slogdet cholesky eigh eigvalsh eig eigvals svd svdvals qr
-    fft ifft rfft irfft erf erfc erfcx ndtr log_ndtr gammaln digamma polygamma i0 i1 i0e i1e
-"""
-WIDEST = """
-    add subtract multiply divide negative positive sqrt remainder floor_divide sin cos atan tanh asinh acosh atanh
-    hypot atan2 abs sign floor ceil round trunc copysign nextafter conj real imag maximum minimum clip where
-    multiply_add relu leaky_relu elu sigmoid silu gelu dropout embedding rotate_pairs rotary_embedding
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not
-    bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift bitwise_invert
-    isfinite isnan isinf signbit max min all any count_nonzero argmax argmin
-    shift tril triu reshape expand_dims squeeze matrix_transpose permute_dims broadcast_to flip roll repeat tile pad
-    concat stack unstack split getitem place index_add overwritten take take_transposed take_along_axis
-    take_along_axis_transposed put_along_axis diagonal place_diagonal cross
-    sort argsort top_indices nonzero searchsorted unique isin
-    resample max_pool max_pool_indices pool_gather pool_scatter
-"""
-AS_GIVEN = "astype setitem"  # they say themselves which dtype they make
-
-_CLASS_OF = {
-    name: kind for kind, names in (("half", HALF), ("float32", FLOAT32), ("widest", WIDEST)) for name in names.split()
-}
 _CAST = frozenset(("float16", "bfloat16", "float32"))
 _WIDE = frozenset(("float64", "complex64", "complex128"))
 
@@ -67,8 +36,8 @@ class Policy:
 
     def cast(self, operation: Operation, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """The inputs in the precision that the operation computes in."""
-        kind = _CLASS_OF.get(operation.name)
-        if kind is None:
+        kind = operation.autocast
+        if kind == "given":
             return inputs
         if operation.name == "attention":  # its mask may have any dtype, and a large number there must not overflow
             return (*self._cast("half", inputs[:3]), inputs[3])

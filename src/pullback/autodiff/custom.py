@@ -6,10 +6,11 @@ from typing import Any, Callable
 
 from .. import modes
 from ..errors import DtypeError, GradientError, ShapeError
+from ..operations import Operation
 from ..tensor.core import Tensor, make, resolved
 from .apply import apply, new_node
 from .graph import Leaf
-from .operation import Operation, Recipe, Rule, Table
+from .recipe import Recipe, Rule, Table
 
 # -- functions -----------------------------------------------------------------------------------
 
@@ -154,9 +155,14 @@ def custom_op(
     if joint is not None:
         rules["joint"] = joint
     operation = CustomOperation(
-        name or forward.__name__, " ".join(arrays), " ".join(static), residuals, outputs,
-        arrays if joint else rules, False, "", False, False, False, False,
-    )  # fmt: skip
+        name or forward.__name__,
+        " ".join(arrays),
+        " ".join(static),
+        residuals=residuals,
+        outputs=outputs,
+        differentiable=arrays if joint else rules,
+        autocast="given",
+    )
     operation.kernel = lambda *args: forward(*args[: len(arrays)], **dict(zip(static, args[len(arrays) :])))
     operation.rules = rules
     operation.tangent_rule = jvp
@@ -217,7 +223,7 @@ class BackwardOp:
         return f"<{self.name}>"
 
 
-_OBJECT = Operation("custom", "*xs", "op", "", "out", ("xs",), False, "", False, False, False, False)
+_OBJECT = Operation("custom", "*xs", "op", autocast="given")
 
 
 def _object_backward(g: Any, op: BackwardOp, needs: tuple[bool, ...]) -> tuple[Any, ...]:

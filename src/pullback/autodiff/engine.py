@@ -11,12 +11,13 @@ import numpy as np
 from .. import backends, modes
 from ..backends import portable
 from ..errors import GraphConsumedError
+from ..operations import Operation
 from ..tensor.core import Tensor, make, resolved
 from . import guard
 from .apply import Outputs, new_node, select
 from .graph import Node, origin, saved_values
 from .hooks import hooked, hooks_of
-from .operation import Operation, Recipe
+from .recipe import Recipe
 from .tables import TENSORS, tensor_table
 
 _by_sequence = attrgetter("seq")
@@ -355,9 +356,7 @@ def _identity(g: Any) -> tuple[Any]:
     return (g,)
 
 
-IDENTITY = Recipe.of_function(
-    Operation("identity", "x", "", "", "out", ("x",), False, "x", False, False, False, True), (True,), (), _identity
-)
+IDENTITY = Recipe.of_function(Operation("identity", "x", linear="x", cheap=True), (True,), (), _identity)
 
 
 def alias(tensor: Tensor) -> Tensor:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from .. import modes
+from ..operations import OPERATIONS, Operation
 from ..tensor.core import Tensor
 from . import apply as general
 from .graph import Node, is_library, next_sequence_number, record_site
-from .operation import OPERATIONS, Operation, compiled
+from .recipe import compiled
 from .tables import NUMPY_TABLE
 
 _users_code: list[Any] = [None]  # the code that called last and is not the library's: looked at first

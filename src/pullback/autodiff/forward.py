@@ -11,10 +11,10 @@ import itertools
 from typing import Any, TypeGuard
 
 from ..errors import DtypeError, ShapeError
+from ..operations import Operation
 from ..tensor.core import Tensor, resolved
 from .engine import alias, walk
 from .graph import origin, users_site
-from .operation import Operation
 from .tables import TENSORS, tensor_table
 
 next_level = itertools.count(1).__next__

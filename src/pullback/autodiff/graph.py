@@ -23,7 +23,7 @@ class Node:
     __slots__ = ("seq", "recipe", "inputs", "saved", "restore", "code", "lasti", "hooks", "__weakref__")
 
     seq: int  # a parent's number is smaller than its child's
-    recipe: Any  # autodiff.operation.Recipe; None for a leaf
+    recipe: Any  # autodiff.recipe.Recipe; None for a leaf
     inputs: tuple[Node, ...]  # the tracked inputs' nodes
     saved: Any  # a tuple in the order of recipe.names; None once released
     restore: tuple[tuple[Any, Any], ...] | None  # (shape, raw dtype) per tracked input where these may differ

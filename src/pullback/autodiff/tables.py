@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import backends
 from ..backends import portable
-from .operation import OPERATIONS, Table
+from ..operations import OPERATIONS
+from .recipe import Table
 from .rules import MODULES
 
 NUMPY_TABLE = Table(backends.NUMPY.xp, MODULES)  # also declares the operations

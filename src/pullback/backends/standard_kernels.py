@@ -11,38 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import LinearAlgebraError
+from ..operations import OPERATIONS, Operation
 from . import portable
 from .protocol import Kernels
 from .standard_indexing import Indexing
 from .standard_linalg import LinearAlgebra
 from .standard_searching import Searching
-
-_PROMOTING = frozenset((
-    "add", "subtract", "multiply", "divide", "pow", "floor_divide", "remainder", "atan2", "hypot", "logaddexp",
-    "copysign", "nextafter", "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater",
-    "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
-    "matmul", "tensordot", "vecdot",
-))  # fmt: skip
-_FLOATING = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log1p", "log2", "log10",
-    "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh", "atan2", "hypot", "logaddexp", "copysign", "nextafter",
-    "divide", "mean",
-))  # fmt: skip
-_LOGICAL = frozenset(["logical_and", "logical_or", "logical_xor", "logical_not"])
-_COUNTING = frozenset(["sum", "prod"])
-_ORDERING = frozenset(["max", "min"])
-_PLAIN = frozenset((
-    "abs", "all", "any", "bitwise_invert", "broadcast_to", "ceil", "count_nonzero", "expand_dims", "flip", "floor",
-    "isfinite", "isinf", "isnan", "matrix_transpose", "negative", "positive", "reshape", "roll", "round",
-    "sign", "signbit", "squeeze", "square", "tril", "triu", "trunc", "unstack",
-))  # fmt: skip
-STANDARD = _PROMOTING | _FLOATING | _LOGICAL | _COUNTING | _ORDERING | _PLAIN
-LINEAR_ALGEBRA = frozenset((
-    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "pinv", "qr", "slogdet",
-    "solve", "svd", "svdvals",
-))  # fmt: skip
-FOURIER = frozenset(["fft", "ifft", "rfft", "irfft"])
-_COMPLEX_INPUT = frozenset(["fft", "ifft", "irfft"])
 
 
 class StandardKernels(Kernels):
@@ -69,47 +43,43 @@ class StandardKernels(Kernels):
 
     def _standard(self, name: str) -> Any:
         """The namespace's own function as a kernel, if `name` is one of the standard's."""
-        namespace = self._backend.namespace
-        if name in LINEAR_ALGEBRA:
-            namespace = getattr(namespace, "linalg", None)
-        elif name in FOURIER:
-            namespace = getattr(namespace, "fft", None)
-        elif name not in STANDARD:
+        operation = OPERATIONS.get(name)
+        if operation is None or not operation.standard:
             return None
+        namespace = self._backend.namespace
+        if operation.standard != "main":
+            namespace = getattr(namespace, operation.standard, None)
         function = getattr(namespace, name, None)
-        return None if function is None else self._adapted(name, function)
+        return None if function is None else self._adapted(operation, function)
 
-    def _adapted(self, name: str, function: Any) -> Any:
-        prepare = self._preparation(name)
-        arity, static = _signature(name)
+    def _adapted(self, operation: Operation, function: Any) -> Any:
+        prepare = self._preparation(operation)
+        name, arity, static = operation.name, operation.arity, operation.static
 
         def kernel(*args: Any, **named: Any) -> Any:
             options = dict(zip(static, args[arity:]), **named)
             return function(*prepare(args[:arity]), **options)
 
-        if name in LINEAR_ALGEBRA:
+        if operation.standard == "linalg":
             return _with_typed_errors(name, kernel)
-        if name in _ORDERING:
+        if operation.dtypes == "ordered":
             return lambda x, *args, **named: self.astype(kernel(x, *args, **named), x.dtype)
         kernel.__name__ = name
         return kernel
 
-    def _preparation(self, name: str) -> Any:
+    def _preparation(self, operation: Operation) -> Any:
         """What makes inputs as NumPy takes them fit for the standard function."""
         backend = self._backend
-        if name in _LOGICAL:
-            return lambda inputs: [self.astype(x, backend.raw_dtype(_dtype("bool"))) for x in self.together(inputs)]
-        if name in _FLOATING or name in LINEAR_ALGEBRA - {"diagonal", "cross"}:
-            return lambda inputs: [self.as_floating(x) for x in self.together(inputs)]
-        if name in _COMPLEX_INPUT:
-            return lambda inputs: [self.as_complex(x) for x in inputs]
-        if name in FOURIER:
-            return lambda inputs: [self.as_floating(x) for x in inputs]
-        if name in _COUNTING or name in _ORDERING:
-            return lambda inputs: [self.as_number(x) for x in inputs]
-        if name in _PROMOTING:
-            return self.together
-        return lambda inputs: inputs
+        match operation.dtypes:
+            case "logical":
+                return lambda inputs: [self.astype(x, backend.raw_dtype(_dtype("bool"))) for x in self.together(inputs)]
+            case "floating":
+                return lambda inputs: [self.as_floating(x) for x in self.together(inputs)]
+            case "complex":
+                return lambda inputs: [self.as_complex(x) for x in inputs]
+            case "numbers" | "ordered":
+                return lambda inputs: [self.as_number(x) for x in inputs]
+        return self.together if operation.dtypes and operation.arity > 1 else lambda inputs: inputs
 
 
 def _with_typed_errors(name: str, kernel: Any) -> Any:
@@ -124,16 +94,6 @@ def _with_typed_errors(name: str, kernel: Any) -> Any:
             raise LinearAlgebraError(f"{name} of shape {tuple(x.shape)}: {error}.") from error
 
     return checked
-
-
-def _signature(name: str) -> tuple[int, tuple[str, ...]]:
-    """How many arrays an operation takes, and the names of its static arguments."""
-    from ..autodiff.operation import OPERATIONS
-
-    operation = OPERATIONS.get(name)
-    if operation is None:
-        raise AttributeError(f"no operation {name!r} is declared, so its kernel's signature is not known.")
-    return (1 if operation.variadic else len(operation.inputs)), operation.static
 
 
 def _dtype(name: str) -> Any:

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.conversion import values_of
 from ..tensor.core import Tensor
 from .creation import asarray, default_dtype

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS
 from ..errors import ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .creation import asarray
 

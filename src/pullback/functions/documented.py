@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autodiff.fast import function_for
-from ..autodiff.operation import OPERATIONS
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 
 

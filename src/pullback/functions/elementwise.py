@@ -6,8 +6,8 @@ from typing import Any, Callable
 
 from ..autodiff.apply import PYTHON_SCALARS, apply
 from ..autodiff.fast import function_for
-from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .creation import asarray
 

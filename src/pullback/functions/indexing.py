@@ -9,9 +9,9 @@ import numpy as np
 from .. import backends, modes
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
-from ..autodiff.operation import OPERATIONS
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor, resolved
 from .axes import negative_axis
 from .creation import asarray

@@ -8,10 +8,10 @@ from typing import Any
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for, function_for
 from ..autodiff.forward import Dual
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
 from ..errors import ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .axes import negative_axes, negative_axis
 from .creation import asarray

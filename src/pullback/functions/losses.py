@@ -9,8 +9,8 @@ from typing import Any
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
-from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .creation import asarray
 from .normalization import _floating

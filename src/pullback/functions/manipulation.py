@@ -8,10 +8,10 @@ from typing import Any, Sequence
 import numpy as np
 
 from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..backends.stretches import stretch
 from ..errors import AxisError, DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.conversion import values_of
 from ..tensor.core import Tensor
 from .axes import negative_axis

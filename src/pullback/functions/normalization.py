@@ -7,9 +7,9 @@ from typing import Any, Sequence
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .activations import Axis
 from .axes import negative_axes

@@ -6,9 +6,9 @@ import math
 from typing import Any, Sequence
 
 from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS
 from ..backends.windows import OUTSIDE, Adaptive, Average, Interpolation, Window, positions
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .convolution import Sizes, per_axis, with_samples, without_samples
 from .creation import asarray

@@ -7,9 +7,9 @@ from typing import Any
 from .. import dtypes
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .axes import all_axes, negative_axes, negative_axis
 from .creation import asarray

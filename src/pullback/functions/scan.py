@@ -6,8 +6,8 @@ from typing import Any
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
-from ..autodiff.operation import OPERATIONS
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .axes import negative_axis
 from .creation import asarray

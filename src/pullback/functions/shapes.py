@@ -9,8 +9,8 @@ import numpy as np
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import call_for
-from ..autodiff.operation import OPERATIONS
 from ..errors import AxisError, DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor, resolved
 from .axes import all_axes, negative_axes, negative_axis
 from .creation import asarray

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..autodiff.apply import PYTHON_SCALARS, apply
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .axes import negative_axis
 from .creation import asarray

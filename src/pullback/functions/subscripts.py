@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor
 from .creation import asarray
 

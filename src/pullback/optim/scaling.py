@@ -12,8 +12,9 @@ from ..autodiff.apply import new_node
 from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
-from ..autodiff.operation import OPERATIONS, Recipe
+from ..autodiff.recipe import Recipe
 from ..errors import ConfigurationError, DtypeError, GradientError
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor, make, resolved
 
 __all__ = ["LossScaler"]

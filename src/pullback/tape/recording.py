@@ -14,11 +14,11 @@ import numpy as np
 
 from ..autodiff.apply import explained, split
 from ..autodiff.graph import user_frame
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import NUMPY_TABLE
 from ..backends import NUMPY
 from ..errors import DeviceError, DtypeError, GradientError, IndexingError, ShapeError
 from ..functions.creation import asarray
+from ..operations import OPERATIONS
 from ..tensor.core import Tensor, resolved
 
 Shape = tuple[int, ...]

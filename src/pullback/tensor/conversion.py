@@ -10,8 +10,9 @@ import numpy as np
 from .. import backends, dtypes, modes
 from ..autodiff import forward
 from ..autodiff.apply import new_node
-from ..autodiff.operation import OPERATIONS, Operation, Recipe
+from ..autodiff.recipe import Recipe
 from ..errors import GradientError, ShapeError
+from ..operations import OPERATIONS, Operation
 from . import printing
 from .core import Tensor, created, make, resolved
 
@@ -142,7 +143,7 @@ def _move_back(g: Any, source: str) -> tuple[Any]:
 
 
 _MOVE = Recipe.of_function(
-    Operation("to_device", "x", "source", "", "out", ("x",), False, "x", False, False, False, True),
+    Operation("to_device", "x", "source", linear="x", cheap=True),
     (True,),
     ("source",),
     _move_back,

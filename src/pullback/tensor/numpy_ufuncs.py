@@ -11,38 +11,30 @@ import numpy as np
 import pullback as pb
 
 from ..autodiff.apply import PYTHON_SCALARS
+from ..operations import OPERATIONS
 from . import numpy_ufunc_methods as methods
 from .core import Tensor, resolved
 from .numpy_protocols import in_numpy, in_tensors, refuse_output
 from .numpy_values import as_numpys, have_values, rehearse, valued
 
-#: NumPy's name, where Pullback's (the array API standard's) is another one.
-_RENAMED = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift", "mod": "remainder", "power": "pow", "right_shift": "bitwise_right_shift",
-    "rint": "round", "true_divide": "divide",
-}  # fmt: skip
-_SAME = frozenset((
-    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "divide", "equal", "exp",
-    "floor", "greater", "greater_equal", "hypot", "isfinite", "isinf", "isnan", "less",
-    "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "matmul", "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive",
-    "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
-    "vecdot",
-))  # fmt: skip
-#: Ufuncs of `scipy.special`.
-_SPECIAL = {
-    "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfcx": "erfcx", "expit": "expit", "gammaln": "gammaln",
-    "i0": "i0", "i0e": "i0e", "i1": "i1", "i1e": "i1e", "log_expit": "log_sigmoid", "log_ndtr": "log_ndtr",
-    "ndtr": "ndtr", "psi": "digamma", "xlogy": "xlogy",
-}  # fmt: skip
+
+def _of_operations() -> tuple[dict[str, str], dict[str, str]]:
+    """By NumPy's and by SciPy's name of a ufunc: the name of the operation that does the same."""
+    named: dict[str, str] = {}
+    special: dict[str, str] = {}
+    for name, operation in OPERATIONS.items():
+        ufunc = getattr(np, name, None)
+        for other in (*([ufunc.__name__] if isinstance(ufunc, np.ufunc) else []), *operation.numpy):
+            named[other] = name
+        special.update(dict.fromkeys(operation.scipy, name))
+    return named, special
+
+
+_NAMED, _SPECIAL = _of_operations()
 #: Those whose results are no numbers that could have a gradient.
-_VALUES_ALONE = frozenset((
-    "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "greater", "greater_equal", "invert", "isfinite", "isinf",
-    "isnan", "left_shift", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "not_equal", "right_shift", "signbit",
-))  # fmt: skip
+_VALUES_ALONE = frozenset(
+    name for name in _NAMED if OPERATIONS[_NAMED[name]].dtypes in ("bitwise", "comparison", "logical", "test")
+)
 
 
 # -- ufuncs made of several functions --------------------------------------------------------------
@@ -120,11 +112,10 @@ def _function(ufunc: Any) -> Callable[..., Any]:
     found = _found.get(ufunc)
     if found is None:
         name = ufunc.__name__
-        standard = _RENAMED.get(name, name)
         if name in _COMPOSED:
             found = _COMPOSED[name]
-        elif getattr(np, name, None) is ufunc and (name in _SAME or name in _RENAMED):
-            found = getattr(pb, standard)
+        elif getattr(np, name, None) is ufunc and name in _NAMED:
+            found = getattr(pb, _NAMED[name])
         elif name in _SPECIAL and getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
             found = getattr(pb, _SPECIAL[name])
         else:

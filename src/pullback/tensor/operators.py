@@ -9,10 +9,10 @@ from numpy import asarray, ndarray, round as round_to
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import function_for, operate
-from ..autodiff.operation import OPERATIONS
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, GradientError, ShapeError
 from ..modes import NO_GRAD, current as mode
+from ..operations import OPERATIONS
 from .conversion import refuse_tracked
 from .core import Tensor, make, resolved
 from .printing import is_formatting

@@ -6,10 +6,10 @@ from typing import Any
 
 from .. import backends
 from ..autodiff.apply import apply
-from ..autodiff.operation import OPERATIONS, Operation
 from ..autodiff.tables import TENSORS
 from ..backends.quantized import QUANTIZED, QuantizedArray, quantize as quantize_raw
 from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS, Operation
 from .conversion import values_of
 from .core import Tensor, created, resolved
 from .printing import laid_out

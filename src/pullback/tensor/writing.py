@@ -17,9 +17,9 @@ from ..autodiff.apply import PYTHON_SCALARS, apply, as_operand, list_on_tapes, n
 from ..autodiff.engine import IDENTITY
 from ..autodiff.forward import Dual
 from ..autodiff.graph import GradCell, Leaf
-from ..autodiff.operation import OPERATIONS, Operation
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, GradientError, ShapeError
+from ..operations import OPERATIONS, Operation
 from .core import Tensor, resolved
 
 _ndarray = np.ndarray

@@ -14,8 +14,8 @@ from __future__ import annotations
 import weakref
 from typing import Any, Callable, Iterable
 
+from ...operations import Operation
 from ..graph import next_sequence_number
-from ..operation import Operation
 
 Allowed = Callable[["Step"], bool]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ... import backends
+from ...operations import Operation
 from ...tensor.core import Tensor, make
 from ..apply import made_by, new_node, restoration
 from ..graph import Leaf, Node
-from ..operation import Operation, Recipe
+from ..recipe import Recipe
 from ..tables import table_for
 from .kept import Kept, Origin, Step
 from .replay import values_of

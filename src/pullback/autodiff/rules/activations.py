@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 TANH_SCALE, TANH_CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -13,7 +14,7 @@ def rules(xp: Any, op: Any) -> None:
     where, zero, wide, narrowed, blockwise = xp.where, xp.zeros_like, xp.widened, xp.narrowed, xp.blockwise
 
     def unary(name: str, static: str, x: Any, **marks: Any) -> None:
-        op(name, "x", static, elementwise=True, x=x, **marks)
+        op(name, "x", static, elementwise=True, x=x, **{"expands": "floats", **marks})
 
     def silu_x(g: Any, x: Any) -> Any:
         s = xp.sigmoid(x)
@@ -28,9 +29,14 @@ def rules(xp: Any, op: Any) -> None:
         "elu", "alpha",
         lambda g, x, x_dtype, alpha: where(x > 0, g, g * narrowed(alpha * xp.exp(xp.minimum(x, zero(x))), x_dtype)),
     )  # fmt: skip
-    unary("sigmoid", "", lambda g, out: g * (out * (1 - out)))
-    unary("log_sigmoid", "", lambda g, x: g * xp.sigmoid(-x))
-    unary("softplus", "beta", lambda g, x, x_dtype, beta: g * narrowed(xp.sigmoid(wide(x) * beta), x_dtype))
+    unary(
+        "sigmoid", "", lambda g, out: g * (out * (1 - out)), expands="", scalar=True, dtypes="floating", scipy="expit"
+    )
+    unary("log_sigmoid", "", lambda g, x: g * xp.sigmoid(-x), autocast="float32", scipy="log_expit")
+    unary(
+        "softplus", "beta", lambda g, x, x_dtype, beta: g * narrowed(xp.sigmoid(wide(x) * beta), x_dtype),
+        autocast="float32",
+    )  # fmt: skip
     unary("silu", "", silu_x)
 
     def gelu_slope(g: Any, x: Any) -> Any:
@@ -67,6 +73,7 @@ def rules(xp: Any, op: Any) -> None:
         share_of_g = xp.reshape(wide(g), kept) / where(xp.equal(whole, 0), xp.ones_like(whole), whole)
         return narrowed(terms * share_of_g, x_dtype)
 
+    op = partial(op, autocast="float32", expands="floats")
     op("softmax", "x", "axis", x=softmax_x)
     op("log_softmax", "x", "axis", x=log_softmax_x)
     op("logsumexp", "x", "axis=None keepdims=False", x=logsumexp_x)

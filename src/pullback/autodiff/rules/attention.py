@@ -11,13 +11,14 @@ def rules(xp: Any, op: Any) -> None:
     # Dropout of the shares is that of the operation `dropout` on an array of all of them.
     op(
         "attention", "q k v mask", "is_causal scale dropout key offset", residuals="lse", composite=True, masking=True,
+        autocast="half",
         joint=lambda g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset:
             xp.attention_gradient(g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset),
     )  # fmt: skip
 
     # x * cos + rotate(x) * sin, or the transpose of that in x, where rotate turns pairs (a, b) into (-b, a)
     op(
-        "rotate_pairs", "x", "interleaved", linear="x", cheap=True,
+        "rotate_pairs", "x", "interleaved", linear="x", cheap=True, expands="always",
         x=lambda g, interleaved: -xp.rotate_pairs(g, interleaved),
     )  # fmt: skip
 
@@ -26,7 +27,7 @@ def rules(xp: Any, op: Any) -> None:
         return xp.sum_to(turned, sin_shape)
 
     op(
-        "rotary_embedding", "x cos sin", "interleaved transposed", cheap=True,
+        "rotary_embedding", "x cos sin", "interleaved transposed", cheap=True, expands="always",
         x=lambda g, cos, sin, interleaved, transposed: xp.rotary_embedding(g, cos, sin, interleaved, not transposed),
         cos=lambda g, x, cos_shape: xp.sum_to(g * x, cos_shape),
         sin=sine,

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
+    op = partial(op, autocast="half")
     geometry = "stride padding dilation groups"
 
     def x_gradient(g: Any, weight: Any, x_shape: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:

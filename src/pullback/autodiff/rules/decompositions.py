@@ -8,10 +8,12 @@ singular values are equal to rounding, or a singular value is zero, the term tha
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
+    op = partial(op, autocast="float32", dtypes="floating", standard="linalg")
     mT = xp.matrix_transpose
     is_complex = xp.is_complex
     conj = xp.conjugate

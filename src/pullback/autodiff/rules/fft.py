@@ -6,20 +6,22 @@ the transpose of that fills up or cuts off.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def rules(xp: Any, op: Any) -> None:
+    op = partial(op, linear="x", autocast="float32", dtypes="complex", standard="fft")
     resize = xp.resize
 
     op(
-        "fft", "x", "n axis norm", linear="x",
+        "fft", "x", "n axis norm",
         x=lambda g, x_shape, n, axis, norm: resize(xp.fft(g, n, axis, norm), x_shape[axis], axis),
     )  # fmt: skip
     op(
-        "ifft", "x", "n axis norm", linear="x",
+        "ifft", "x", "n axis norm",
         x=lambda g, x_shape, n, axis, norm: resize(xp.ifft(g, n, axis, norm), x_shape[axis], axis),
     )  # fmt: skip
 
@@ -32,5 +34,5 @@ def rules(xp: Any, op: Any) -> None:
         doubled = xp.weigh_middle(xp.conj(xp.rfft(g, n, axis, SWAPPED[norm])), n, axis, 2.0)
         return resize(doubled, x_shape[axis], axis)
 
-    op("rfft", "x", "n axis norm", linear="x", x=rfft_x)
-    op("irfft", "x", "n axis norm", linear="x", x=irfft_x)
+    op("rfft", "x", "n axis norm", dtypes="floating", x=rfft_x)
+    op("irfft", "x", "n axis norm", x=irfft_x)

@@ -18,7 +18,7 @@ def rules(xp: Any, op: Any) -> None:
     )  # fmt: skip
     op("place", "value", "shape index", linear="value", value=lambda g, index: xp.getitem(g, index))
     op(
-        "setitem", "x value", "index", linear="*", masking=True,
+        "setitem", "x value", "index", linear="*", masking=True, autocast="given",
         x=lambda g, index: xp.setitem(g, 0, index),
         value=lambda g, value_shape, index: xp.sum_to_value(xp.read_last(g, index), value_shape),
     )  # fmt: skip

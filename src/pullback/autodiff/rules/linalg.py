@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 
@@ -20,7 +21,10 @@ def rules(xp: Any, op: Any) -> None:
         return xp.expand_dims(x, (-2, -1))
 
     # solvers
-    op("inv", "x", x=lambda g, out: -matmul(mT(out), matmul(g, mT(out))))
+    precise = partial(op, autocast="float32")
+    standard = partial(precise, dtypes="floating", standard="linalg")
+
+    standard("inv", "x", x=lambda g, out: -matmul(mT(out), matmul(g, mT(out))))
 
     def solve_y(g: Any, x: Any, y_shape: Any) -> Any:
         if len(y_shape) == 1:
@@ -32,7 +36,7 @@ def rules(xp: Any, op: Any) -> None:
             g, out = xp.expand_dims(g, (-1,)), xp.expand_dims(out, (-1,))
         return xp.sum_to(-matmul(xp.solve(mT(x), g), mT(out)), x.shape)
 
-    op("solve", "x y", x=solve_x, y=solve_y)
+    standard("solve", "x y", x=solve_x, y=solve_y)
 
     def pinv_x(g: Any, x: Any, out: Any) -> Any:
         g = conj(g)
@@ -42,12 +46,12 @@ def rules(xp: Any, op: Any) -> None:
         grad = matmul(left, out_h) + matmul(out_h, right) - matmul(out_h, matmul(g, out_h))
         return conj(grad)
 
-    op("pinv", "x", "rtol", x=pinv_x)
-    op("matrix_rank", "x", "rtol")
+    standard("pinv", "x", "rtol", x=pinv_x)
+    precise("matrix_rank", "x", "rtol")
 
     # determinants
-    op("det", "x", x=lambda g, x: on_matrices(g) * xp.cofactor(x))
-    op("cofactor", "x", x=lambda g, x: xp.cofactor_product(g, x))
+    standard("det", "x", x=lambda g, x: on_matrices(g) * xp.cofactor(x))
+    precise("cofactor", "x", x=lambda g, x: xp.cofactor_product(g, x))
 
     def cofactor_product_x(g: Any, direction: Any, x: Any) -> Any:
         """The third derivative of det, applied to two matrices; for invertible x."""
@@ -63,7 +67,7 @@ def rules(xp: Any, op: Any) -> None:
         total = (s * t - inner(g, second)) * b - t * first - s * second + mixed
         return on_matrices(xp.det(x)) * total
 
-    op(
+    precise(
         "cofactor_product", "direction x",
         direction=lambda g, x: xp.cofactor_product(g, x),
         x=cofactor_product_x,
@@ -80,7 +84,7 @@ def rules(xp: Any, op: Any) -> None:
         lost = xp.logical_and(singular, on_matrices(xp.not_equal(factor, 0)))
         return on_matrices(factor) * where(lost, inverse * math.nan, inverse)
 
-    op("slogdet", "x", outputs="sign logabsdet", x=slogdet_x)
+    standard("slogdet", "x", outputs="sign logabsdet", x=slogdet_x)
 
     # norms
     def vector_norm_x(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
@@ -108,10 +112,10 @@ def rules(xp: Any, op: Any) -> None:
         ratio = where(nothing, xp.ones_like(size), size) / where(nothing, xp.ones_like(size), out + zero(size))
         return g * direction * where(nothing, zero(size), xp.pow(ratio, ord - 1))
 
-    op("vector_norm", "x", "axis keepdims ord", masking=True, x=vector_norm_x)
+    precise("vector_norm", "x", "axis keepdims ord", masking=True, x=vector_norm_x)
 
     op(
-        "cross", "x y", "axis", linear="x y",
+        "cross", "x y", "axis", linear="x y", standard="linalg",
         x=lambda g, y, x_shape, axis: xp.sum_to(xp.cross(y, g, axis), x_shape),
         y=lambda g, x, y_shape, axis: xp.sum_to(xp.cross(g, x, axis), y_shape),
     )  # fmt: skip

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
+
+import numpy as np
+
+from ...operations import MOST_AXES
+
+
+def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape of a matrix product; None where there is none, or NumPy does not tell."""
+    if not x or not y or x[-1] != y[-2 if len(y) > 1 else 0] or max(len(x), len(y)) > MOST_AXES:
+        return None
+    return np.broadcast_shapes(x[:-2], y[:-2]) + (x[-2:-1] if len(x) > 1 else ()) + (y[-1:] if len(y) > 1 else ())
 
 
 def rules(xp: Any, op: Any) -> None:
@@ -35,7 +47,8 @@ def rules(xp: Any, op: Any) -> None:
             grad = xp.matmul(mT(x), g)
         return grad if grad.shape == y_shape else xp.sum_to(grad, y_shape)
 
-    op("matmul", "x y", linear="x y", x=matmul_x, y=matmul_y)
+    product = partial(op, linear="x y", dtypes="promoted", standard="main")
+    product("matmul", "x y", autocast="half", shape=product_shape, x=matmul_x, y=matmul_y)
 
     def linear_weight(g: Any, x: Any, weight_shape: Any) -> Any:
         if len(x.shape) == 1:
@@ -45,13 +58,13 @@ def rules(xp: Any, op: Any) -> None:
         return xp.matmul(mT(rows(g)), rows(x))
 
     op(
-        "linear", "x weight bias",
+        "linear", "x weight bias", autocast="half", expands="always",
         x=lambda g, weight: xp.matmul(g, weight),
         weight=linear_weight,
         bias=lambda g, bias_shape: xp.sum_to(g, bias_shape),
     )  # fmt: skip
-    op(
-        "vecdot", "x y", "axis", linear="x y",
+    product(
+        "vecdot", "x y", "axis", autocast="float32",
         x=lambda g, y, x_shape, axis: xp.sum_to(conj(xp.expand_dims(g, (axis,)) * y), x_shape),
         y=lambda g, x, y_shape, axis: xp.sum_to(xp.expand_dims(g, (axis,)) * conj(x), y_shape),
     )  # fmt: skip
@@ -62,7 +75,7 @@ def rules(xp: Any, op: Any) -> None:
     def tensordot_y(g: Any, x: Any, y_shape: Any, axes: Any) -> Any:
         return _tensordot_transposed(xp, g, x, len(y_shape), axes[1], axes[0], False)
 
-    op("tensordot", "x y", "axes", linear="x y", x=tensordot_x, y=tensordot_y)
+    product("tensordot", "x y", "axes", autocast="half", x=tensordot_x, y=tensordot_y)
 
     def einsum_xs(g: Any, xs: Any, subscripts: str, needs: Any) -> Any:
         inputs, output = subscripts.split("->")
@@ -75,10 +88,10 @@ def rules(xp: Any, op: Any) -> None:
                 gradients[i] = xp.einsum([g, *(xs[j] for j in others)], pattern)
         return gradients
 
-    op("einsum", "*xs", "subscripts", linear="xs", xs=einsum_xs)
+    op("einsum", "*xs", "subscripts", linear="xs", autocast="half", xs=einsum_xs)
 
     op(
-        "diagonal", "x", "offset", linear="x", masking=True, cheap=True,
+        "diagonal", "x", "offset", linear="x", masking=True, cheap=True, moves=True, standard="linalg",
         x=lambda g, x_shape, offset: xp.place_diagonal(g, x_shape, offset),
     )  # fmt: skip
     op("place_diagonal", "value", "shape offset", linear="value", value=lambda g, offset: xp.diagonal(g, offset))

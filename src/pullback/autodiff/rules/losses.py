@@ -5,15 +5,17 @@ A mean or a sum has a cotangent without axes, which broadcasts.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
+    op = partial(op, autocast="float32", expands="always")
     wide, narrowed, each = xp.widened, xp.narrowed, xp.per_element
 
     op(
         "cross_entropy", "x target weight", "ignore_index reduction label_smoothing", residuals="lse normalizer",
-        composite=True,
+        composite=True, expands="",
         x=lambda g, x, target, weight, lse, normalizer, ignore_index, reduction, label_smoothing: (
             xp.cross_entropy_gradient(g, x, target, weight, lse, normalizer, ignore_index, reduction, label_smoothing)
         ),

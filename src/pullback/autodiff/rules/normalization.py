@@ -38,7 +38,10 @@ def rules(xp: Any, op: Any) -> None:
 
         return xp.blockwise(piece, uncut(axis, weight_shape, bias_shape), g, x, mean, rstd)
 
-    op("layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, cheap=True, joint=layer_norm)
+    op(
+        "layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, cheap=True,
+        autocast="float32", joint=layer_norm,
+    )  # fmt: skip
 
     def rms_norm(
         g: Any,
@@ -62,7 +65,10 @@ def rules(xp: Any, op: Any) -> None:
 
         return xp.blockwise(piece, uncut(axis, weight_shape), g, x, rstd)
 
-    op("rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, cheap=True, joint=rms_norm)
+    op(
+        "rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, cheap=True, autocast="float32",
+        joint=rms_norm,
+    )  # fmt: skip
 
     def batch_norm(
         g: Any, x: Any, weight: Any, mean: Any, variance: Any, x_shape: Any, x_dtype: Any, weight_shape: Any,
@@ -86,15 +92,15 @@ def rules(xp: Any, op: Any) -> None:
             summed(g_out, bias_shape, bias_dtype) if needs[2] else None,
         )
 
-    op("batch_norm", "x weight bias", "axis eps", outputs="out mean variance", joint=batch_norm)
+    op("batch_norm", "x weight bias", "axis eps", outputs="out mean variance", autocast="float32", joint=batch_norm)
 
     op(
-        "multiply_add", "x scale shift", elementwise=True,
+        "multiply_add", "x scale shift", elementwise=True, expands="always",
         x=lambda g, scale: g * scale, scale=lambda g, x: g * x, shift=lambda g: g,
     )  # fmt: skip
 
     op(
-        "dropout", "x", "p key offset", residuals="kept", linear="x",
+        "dropout", "x", "p key offset", residuals="kept", linear="x", expands="always",
         x=lambda g, kept, x_dtype, p: (
             xp.where(kept, xp.narrowed(g * (0 if p == 1 else 1 / (1 - p)), x_dtype), xp.zeros_like(g))
         ),

@@ -26,11 +26,12 @@ def rules(xp: Any, op: Any) -> None:
 
     # sums and means
     op(
-        "sum", "x", "axis=None keepdims=False", linear="x",
+        "sum", "x", "axis=None keepdims=False", linear="x", reduces=True, dtypes="numbers", standard="main",
+        autocast="float32",
         x=lambda g, x_shape, axis, keepdims: spread(g, x_shape, axis, keepdims),
     )  # fmt: skip
     op(
-        "mean", "x", "axis=None keepdims=False", linear="x",
+        "mean", "x", "axis=None keepdims=False", linear="x", dtypes="floating", standard="main", autocast="float32",
         x=lambda g, x_shape, axis, keepdims: spread(g / max(count(x_shape, axis), 1), x_shape, axis, keepdims),
     )  # fmt: skip
 
@@ -51,8 +52,8 @@ def rules(xp: Any, op: Any) -> None:
     def var_x(g: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
         return 2 * kept(g, x.shape, axis, keepdims) * deviation(x, axis, correction)
 
-    op("var", "x", "axis=None correction=0 keepdims=False", x=var_x)
-    op("std", "x", "axis=None correction=0 keepdims=False", x=std_x)
+    op("var", "x", "axis=None correction=0 keepdims=False", autocast="float32", x=var_x)
+    op("std", "x", "axis=None correction=0 keepdims=False", autocast="float32", x=std_x)
 
     # the largest and the smallest: elements that are equal share the cotangent equally
     def extremum_x(g: Any, x: Any, x_dtype: Any, out: Any, axis: Any, keepdims: bool) -> Any:
@@ -60,8 +61,11 @@ def rules(xp: Any, op: Any) -> None:
         share = kept(g, x.shape, axis, keepdims) / xp.sum(xp.astype(chosen, x_dtype), axis, True)
         return xp.where(chosen, share, xp.zeros_like(share))
 
-    op("max", "x", "axis=None keepdims=False", masking=True, x=extremum_x)
-    op("min", "x", "axis=None keepdims=False", masking=True, x=extremum_x)
+    for name in ("max", "min"):
+        op(
+            name, "x", "axis=None keepdims=False", masking=True, reduces=True, dtypes="ordered", standard="main",
+            x=extremum_x,
+        )  # fmt: skip
 
     # products, exact where elements are zero: nothing is divided by
     def prod_x(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -80,11 +84,14 @@ def rules(xp: Any, op: Any) -> None:
         """For each element the product of all the others along the axis."""
         return xp.cumulative_prod(x, axis, False, True) * xp.cumulative_prod(x, axis, True, True)
 
-    op("prod", "x", "axis=None keepdims=False", x=prod_x)
+    op(
+        "prod", "x", "axis=None keepdims=False", reduces=True, dtypes="numbers", standard="main", autocast="float32",
+        x=prod_x,
+    )  # fmt: skip
 
     # running totals; `reverse` runs from the end, `exclusive` leaves out the element itself
     op(
-        "cumulative_sum", "x", "axis reverse=False", linear="x",
+        "cumulative_sum", "x", "axis reverse=False", linear="x", autocast="float32",
         x=lambda g, axis, reverse: xp.cumulative_sum(g, axis, not reverse),
     )  # fmt: skip
 
@@ -98,27 +105,27 @@ def rules(xp: Any, op: Any) -> None:
             g, xp.shift(x, axis, -step), axis, not reverse
         )
 
-    op("cumulative_prod", "x", "axis reverse=False exclusive=False", x=cumulative_prod_x)
+    op("cumulative_prod", "x", "axis reverse=False exclusive=False", autocast="float32", x=cumulative_prod_x)
 
     def recurrence_factor(g: Any, factor: Any, out: Any, axis: Any, reverse: bool) -> Any:
         step = -1 if reverse else 1
         return xp.recurrence(g, xp.shift(factor, axis, -step), axis, not reverse) * xp.shift(out, axis, step)
 
     op(
-        "recurrence", "x factor", "axis reverse=False",  # out[i] = x[i] + factor[i] * out[i-1]
+        "recurrence", "x factor", "axis reverse=False", autocast="float32",  # out[i] = x[i] + factor[i] * out[i-1]
         x=lambda g, factor, axis, reverse: xp.recurrence(
             g, xp.shift(factor, axis, 1 if reverse else -1), axis, not reverse
         ),
         factor=recurrence_factor,
     )  # fmt: skip
+    # moves elements along an axis, zeros come in
     op(
-        "shift", "x", "axis offset", linear="x", cheap=True,  # moves elements along an axis, zeros come in
+        "shift", "x", "axis offset", linear="x", cheap=True, expands="always",
         x=lambda g, axis, offset: xp.shift(g, axis, -offset),
     )  # fmt: skip
 
     # no gradients
-    op("all", "x", "axis=None keepdims=False")
-    op("any", "x", "axis=None keepdims=False")
-    op("count_nonzero", "x", "axis=None keepdims=False")
-    op("argmax", "x", "axis=None keepdims=False")
-    op("argmin", "x", "axis=None keepdims=False")
+    for name in ("all", "any", "count_nonzero"):
+        op(name, "x", "axis=None keepdims=False", reduces=True, standard="main")
+    for name in ("argmax", "argmin"):
+        op(name, "x", "axis=None keepdims=False", reduces=True)

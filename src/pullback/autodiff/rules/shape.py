@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
-    op("reshape", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
-    op("expand_dims", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
-    op("squeeze", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
-    op("matrix_transpose", "x", linear="x", cheap=True, x=lambda g: xp.matrix_transpose(g))
-    op("permute_dims", "x", "axes", linear="x", cheap=True, x=lambda g, axes: xp.permute_dims(g, _inverse(axes)))
-    op("broadcast_to", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.sum_to(g, x_shape))
-    op("flip", "x", "axis", linear="x", cheap=True, x=lambda g, axis: xp.flip(g, axis))
-    op(
+    moving = partial(op, moves=True)
+    standard = partial(moving, standard="main")
+
+    standard("reshape", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
+    standard("expand_dims", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
+    standard("squeeze", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
+    standard("matrix_transpose", "x", linear="x", cheap=True, x=lambda g: xp.matrix_transpose(g))
+    moving("permute_dims", "x", "axes", linear="x", cheap=True, x=lambda g, axes: xp.permute_dims(g, _inverse(axes)))
+    standard("broadcast_to", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.sum_to(g, x_shape))
+    standard("flip", "x", "axis", linear="x", cheap=True, x=lambda g, axis: xp.flip(g, axis))
+    standard(
         "roll", "x", "shift axis", linear="x", cheap=True,
         x=lambda g, shift, axis: xp.roll(g, tuple(-s for s in shift), axis),
     )  # fmt: skip
@@ -28,8 +32,8 @@ def rules(xp: Any, op: Any) -> None:
         copies = xp.reshape(g, tuple(n for pair in zip(repetitions, sizes) for n in pair))
         return xp.reshape(xp.sum(copies, tuple(range(-2 * len(sizes), 0, 2)), False), x_shape)
 
-    op("repeat", "x", "repeats axis", linear="x", x=repeat_x)
-    op("tile", "x", "repetitions", linear="x", x=tile_x)
+    moving("repeat", "x", "repeats axis", linear="x", x=repeat_x)
+    moving("tile", "x", "repetitions", linear="x", x=tile_x)
     op(
         "pad", "x", "widths value",
         x=lambda g, x_shape, widths: xp.getitem(g, _middle(x_shape, widths)),
@@ -55,7 +59,7 @@ def rules(xp: Any, op: Any) -> None:
 
         return xp.concat([nothing(n) if part is None else part for n, part in zip(sizes, g)], axis)
 
-    op("unstack", "x", "axis", outputs="*outs", linear="x", masking=True, x=unstack_x)
+    op("unstack", "x", "axis", outputs="*outs", linear="x", masking=True, standard="main", x=unstack_x)
     op("split", "x", "sizes axis", outputs="*outs", linear="x", masking=True, x=split_x)
 
 

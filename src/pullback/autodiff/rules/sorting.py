@@ -14,7 +14,10 @@ def rules(xp: Any, op: Any) -> None:
     op("sort", "x", "axis descending=False stable=True", x=sort_x)
     op("argsort", "x", "axis descending=False stable=True")
     op("top_indices", "x", "k axis largest=True")  # of the k largest (smallest) elements, the first of them first
-    op("nonzero", "x", outputs="*indices")
+    op("nonzero", "x", outputs="*indices", instead="pb.where(condition, x, y), or multiply by the mask")
     op("searchsorted", "x values sorter", "side")
-    op("unique", "x", outputs="indices inverse counts")  # of a flat array; `indices` are those of first occurrences
+    op(
+        "unique", "x", outputs="indices inverse counts",  # of a flat array; `indices` are those of first occurrences
+        instead="a fixed number of classes, and `pb.equal` against each",
+    )  # fmt: skip
     op("isin", "x values", "invert=False")

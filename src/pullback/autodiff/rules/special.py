@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -12,15 +13,18 @@ NORMAL_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 def rules(xp: Any, op: Any) -> None:
     wide, narrowed, where = xp.widened, xp.narrowed, xp.where
 
+    op = partial(op, elementwise=True, autocast="float32")
+
     def unary(name: str, x: Any, static: str = "", **marks: Any) -> None:
-        op(name, "x", static, elementwise=True, x=x, **marks)
+        op(name, "x", static, x=x, **{"scipy": name, **marks})
 
     def exp_of_square(x: Any, factor: float) -> Any:
         x = wide(x)
         return xp.exp(factor * x * x)
 
-    unary("erf", lambda g, x, x_dtype: g * narrowed(TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype))
-    unary("erfc", lambda g, x, x_dtype: g * narrowed(-TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype))
+    native: Any = {"scalar": True, "dtypes": "floating"}
+    unary("erf", lambda g, x, x_dtype: g * narrowed(TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype), **native)
+    unary("erfc", lambda g, x, x_dtype: g * narrowed(-TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype), **native)
 
     def erfcx_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
         x, out = wide(x), wide(out)
@@ -36,7 +40,10 @@ def rules(xp: Any, op: Any) -> None:
         return g * narrowed(where(far, -TWO_OVER_ROOT_PI * s * series, near), x_dtype)
 
     unary("erfcx", erfcx_x)
-    unary("ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype))
+    unary(
+        "ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype),
+        expands="floats",
+    )  # fmt: skip
 
     def log_ndtr_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
         x, out = wide(x), wide(out)
@@ -50,8 +57,8 @@ def rules(xp: Any, op: Any) -> None:
     unary("log_ndtr", log_ndtr_x)
 
     unary("gammaln", lambda g, x: g * xp.digamma(x))
-    unary("digamma", lambda g, x: g * xp.polygamma(x, 1))
-    unary("polygamma", lambda g, x, n: g * xp.polygamma(x, n + 1), "n")
+    unary("digamma", lambda g, x: g * xp.polygamma(x, 1), scipy="digamma psi")
+    unary("polygamma", lambda g, x, n: g * xp.polygamma(x, n + 1), "n", scipy="")
 
     def over_x(value: Any, x: Any) -> Any:
         """value / x, and its limit 1/2 at zero, for a function that begins x/2."""
@@ -68,4 +75,4 @@ def rules(xp: Any, op: Any) -> None:
         both_zero = xp.logical_and(xp.equal(x, 0), xp.equal(y, 0))
         return g * (x / where(both_zero, xp.ones_like(y), y))
 
-    op("xlogy", "x y", elementwise=True, x=lambda g, y: g * xp.log(y), y=xlogy_y)
+    op("xlogy", "x y", expands="always", scipy="xlogy", x=lambda g, y: g * xp.log(y), y=xlogy_y)

@@ -13,8 +13,9 @@ import numpy as np
 from ...autodiff.apply import new_node, select
 from ...autodiff.engine import in_order, walk
 from ...autodiff.graph import Leaf, Node
-from ...autodiff.operation import Operation, Recipe
+from ...autodiff.recipe import Recipe
 from ...errors import GradientError
+from ...operations import Operation
 from ...tensor.core import Tensor, make
 from ..program import Program, Value
 from ..tracing.symbol import Symbol
@@ -120,9 +121,7 @@ class Pulled:
 
     def _new_recipe(self) -> Recipe:
         names = tuple(f"r{i}" for i in range(len(self.residuals)))
-        operation = Operation(
-            f"compiled {self.name}", "*xs", "", " ".join(names), "*outs", ("xs",), False, "", False, False, False, False
-        )
+        operation = Operation(f"compiled {self.name}", "*xs", residuals=" ".join(names), outputs="*outs")
         return Recipe.of_function(operation, (True,) * len(self.sources), names, self._backward)
 
     def _backward(self, g: Any, *residuals: Any) -> tuple[Any, ...]:

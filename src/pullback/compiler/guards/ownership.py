@@ -26,7 +26,7 @@ _LIBRARIES = tuple(
     }
 )
 _TYPED_BY_SOMEBODY = ("<doctest", "<ipython", "<stdin", "<console")
-_OF_OPERATIONS = {"__builtins__", "rule", "mask"}  # see `autodiff/operation.py`
+_OF_OPERATIONS = {"__builtins__", "rule", "mask"}  # see `autodiff/recipe.py`
 _HEAP_TYPE = 1 << 9
 _classes: dict[int, tuple[Any, bool]] = {}  # by identity, with a reference: metaclasses may say which are equal
 _codes: dict[int, tuple[CodeType, bool]] = {}  # by identity: the hash of code goes through all of it

@@ -10,21 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from ...operations import names
 from ..program import Instruction, Value
 from .nodes import Graph, coalesced
 from .views import NATIVE, View, broadcast, name_of, number, whole
 
 #: Operations whose operands are converted to the dtype of the result.
-_IN_RESULT = frozenset((
-    "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal", "sqrt", "remainder", "floor_divide",
-    "pow", "exp", "expm1", "log", "log1p", "log2", "log10", "logaddexp", "sin", "cos", "tan", "asin", "acos", "atan",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "hypot", "atan2", "abs", "sign", "floor", "ceil", "round",
-    "trunc", "copysign", "nextafter", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "sigmoid", "erf", "erfc",
-))  # fmt: skip
-_COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
-_LOGICAL = frozenset(("logical_and", "logical_or", "logical_xor", "logical_not"))
-_CLASSES = frozenset(("isfinite", "isnan", "isinf", "signbit"))
+_IN_RESULT = names(lambda operation: operation.scalar and operation.dtypes in ("promoted", "floating", "bitwise"))
+_COMPARISONS = names(lambda operation: operation.dtypes == "comparison")
+_LOGICAL = names(lambda operation: operation.dtypes == "logical")
 #: What arithmetic of truth values is.
 _OF_TRUTHS = {
     "add": "logical_or", "maximum": "logical_or", "bitwise_or": "logical_or", "multiply": "logical_and",
@@ -36,7 +30,7 @@ _FLOATS = frozenset(("float16", "bfloat16", "float32", "float64"))
 _HALF = frozenset(("float16", "bfloat16"))
 _NUMBERS = (int, float, bool)
 
-ELEMENTWISE = _IN_RESULT | _COMPARISONS | _LOGICAL | _CLASSES | {"where", "astype", "positive"}
+ELEMENTWISE = names(lambda operation: operation.scalar)
 
 
 def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) -> View | None:
@@ -60,13 +54,13 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
             operands.append(number(arg.item(), name_of(arg.dtype), ()))
         else:
             return None
+    if op == "positive":
+        return broadcast(operands[0], shape)
     if op in _IN_RESULT:
         return _arithmetic(graph, op, dtype, operands, shape)
     if op == "where":
         operands[0] = _truth(graph, operands[0])
         return graph.map("where", dtype, dtype, operands, shape) if _fit(operands[1:], dtype) else None
-    if op == "positive":
-        return broadcast(operands[0], shape)
     if op in _COMPARISONS:
         common = _common(operands)
         if common is None or not _fit(operands, common):

@@ -6,42 +6,25 @@ from typing import Any, Container
 
 import numpy as np
 
+from ...operations import names
 from ..program import Value
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 #: One operand, whose shape the result has.
-UNARY = _names(
-    """negative positive square reciprocal sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh
-    asinh acosh atanh abs sign floor ceil round trunc astype logical_not bitwise_invert isfinite isnan isinf signbit
-    sigmoid erf erfc"""
-)
+UNARY = names(lambda operation: operation.scalar and len(operation.inputs) == 1)
 
 #: Several operands, which are broadcast together. An operand may be a Python number.
-BROADCASTING = _names(
-    """add subtract multiply divide remainder floor_divide pow logaddexp hypot atan2 copysign nextafter maximum minimum
-    where equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and
-    bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"""
-)
+BROADCASTING = names(lambda operation: operation.scalar and len(operation.inputs) > 1)
 
 ELEMENTWISE = UNARY | BROADCASTING
 
 #: The same result, to the last bit, with the operands exchanged.
-COMMUTATIVE = _names(
-    """add multiply hypot maximum minimum equal not_equal logical_and logical_or logical_xor bitwise_and bitwise_or
-    bitwise_xor"""
-)
+COMMUTATIVE = names(lambda operation: operation.commutes)
 
 #: Elements of the first argument, in other places: nothing is computed, nothing else comes in.
-MOVEMENT = _names(
-    """reshape permute_dims matrix_transpose expand_dims squeeze broadcast_to flip roll repeat tile diagonal"""
-)
+MOVEMENT = names(lambda operation: operation.moves)
 
 #: Arguments (x, axis, keepdims).
-REDUCTIONS = _names("sum prod max min any all count_nonzero argmax argmin")
+REDUCTIONS = names(lambda operation: operation.reduces)
 
 
 def mentions(args: tuple[Any, ...], values: Container[Value]) -> bool:

@@ -13,27 +13,15 @@ from ...backends import portable
 from ...backends.numpy import _FAMILIES
 from ...backends.numpy.scaling import lost_squares
 from ...backends.protocol import Kernels
+from ...operations import OPERATIONS
 from . import averages, contractions
 
-#: NumPy's kernels with a portable form that is better for fusion than the whole.
-EXPANDED = frozenset((
-    "widened", "narrowed", "blockwise", "relu", "leaky_relu", "elu", "silu", "gelu", "softplus", "log_sigmoid",
-    "softmax", "log_softmax", "logsumexp", "reciprocal_deviation", "multiply_add", "dropout",
-    "linear", "clip", "ndtr", "cross_entropy_gradient", "soft_cross_entropy",
-    "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "huber_loss", "rotate_pairs", "rotary_embedding",
-    "xlogy", "shift",
-))  # fmt: skip
+#: Kernels beside the operations' own whose portable form is better for fusion than the whole.
+_EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient"))
 
 
 #: Scores of attention with dropout up to which it is made of products and elementwise work: no native kernel drops.
 MOST_SCORES = 1 << 24
-
-
-#: Those of them that compute with floats of the precision they are given.
-_OF_FLOATS = frozenset((
-    "relu", "leaky_relu", "elu", "silu", "gelu", "softplus", "log_sigmoid", "softmax", "log_softmax", "logsumexp",
-    "ndtr",
-))  # fmt: skip
 
 
 class TraceKernels(Kernels):
@@ -42,9 +30,10 @@ class TraceKernels(Kernels):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        expands = OPERATIONS[name].expands if name in OPERATIONS else name in _EXPANDED
         own = any(name in vars(family) for family in _FAMILIES)
-        kernel = _recording(name) if own and name not in EXPANDED else portable.bind(name, self)
-        if name in _OF_FLOATS:
+        kernel = _recording(name) if own and not expands else portable.bind(name, self)
+        if expands == "floats":
             kernel = _expanding(name, kernel)
         self.__dict__[name] = kernel
         return kernel

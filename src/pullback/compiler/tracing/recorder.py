@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
 from ...errors import TraceError
+from ...operations import OPERATIONS
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of

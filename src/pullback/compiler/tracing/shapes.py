@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ... import modes
-from ...autodiff.operation import OPERATIONS
 from ...backends import NUMPY
 from ...errors import TraceError
 from ...functions.shapes import broadcast_shapes
+from ...operations import MOST_AXES, OPERATIONS
 from ..program import Value, values_in
 
 #: What is known of a result: (shape, dtype), or None for a result that is absent; a list for several results.
@@ -21,16 +21,6 @@ Form = Any
 
 _found: dict[Any, Form] = {}
 _LIMIT = 20_000  # forms remembered
-_MOST_AXES = 32  # that `np.broadcast_shapes` takes; arrays can have more
-_REDUCTIONS = frozenset(("sum", "prod", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin"))
-_MATRICES = frozenset((
-    "cholesky", "cholesky_solve", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "pinv", "qr", "slogdet",
-    "solve", "solve_triangular", "svd", "svdvals", "matrix_power",
-))  # fmt: skip
-_DEPENDING_ON_VALUES = {
-    "nonzero": "pb.where(condition, x, y), or multiply by the mask",
-    "unique": "a fixed number of classes, and `pb.equal` against each",
-}
 
 
 def form_of(op: str, args: tuple[Any, ...]) -> Form:
@@ -58,29 +48,30 @@ def _key(arg: Any) -> Any:
 
 
 def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
-    if op in _DEPENDING_ON_VALUES:
-        raise TraceError(f"`{op}` has a result whose shape depends on values. Write {_DEPENDING_ON_VALUES[op]}.")
+    operation = OPERATIONS.get(op)
+    if operation is not None and operation.instead:
+        raise TraceError(f"`{op}` has a result whose shape depends on values. Write {operation.instead}.")
     if op in ("getitem", "setitem", "place", "index_add") and any(v.dtype == bool for v in values_in((args[-1],))):
         raise TraceError(
             f"`{op}` with a boolean mask has a result whose shape depends on values. Write `pb.where(mask, x, other)`."
         )
     if op == "call_custom":
         return args[0].form(args[1:])
-    operation = OPERATIONS.get(op)
-    if operation is not None and operation.elementwise and not operation.static:
+    if operation is None:
+        return _by_example(op, args)
+    if operation.elementwise and not operation.static:
         return _broadcast([v.shape for v in values_in(args)]), _example_dtype(op, args)
-    if op in _REDUCTIONS:
+    if operation.reduces:
         x, axis, keepdims = (*args, None, False)[:3] if len(args) < 3 else args[:3]
         return _reduced(x.shape, axis, keepdims), _example_dtype(op, (Value((1,), x.dtype), None, False))
-    if op == "matmul":
-        return _product_shape(args[0].shape, args[1].shape), _example_dtype(
-            op, (Value((1, 1), args[0].dtype), Value((1, 1), args[1].dtype))
-        )
-    return _by_example(op, args)
+    shape = operation.shape and operation.shape(*[v.shape for v in values_in(args)])
+    if shape is None:
+        return _by_example(op, args)  # which raises what NumPy's kernel says where nothing fits
+    return shape, _example_dtype(op, tuple([Value((1, 1), arg.dtype) for arg in args]))
 
 
 def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    few = max(map(len, shapes), default=0) <= _MOST_AXES
+    few = max(map(len, shapes), default=0) <= MOST_AXES
     return np.broadcast_shapes(*shapes) if few else broadcast_shapes(*shapes)
 
 
@@ -89,13 +80,6 @@ def _reduced(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ..
     if keepdims:
         return tuple([1 if i in axes else n for i, n in enumerate(shape)])
     return tuple([n for i, n in enumerate(shape) if i not in axes])
-
-
-def _product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
-    if not x or not y or x[-1] != y[-2 if len(y) > 1 else 0]:
-        _example_call("matmul", (Value(x, "float32"), Value(y, "float32")))  # raises what NumPy's kernel says
-    batch = _broadcast([x[:-2], y[:-2]])
-    return batch + (x[-2:-1] if len(x) > 1 else ()) + (y[-1:] if len(y) > 1 else ())
 
 
 def _example_dtype(op: str, args: tuple[Any, ...]) -> Any:
@@ -119,7 +103,13 @@ def _form(result: Any) -> Form:
 
 def _example_call(op: str, args: tuple[Any, ...]) -> Any:
     with modes.changed(tracing=None), np.errstate(all="ignore"):  # a kernel may use generators, as `draw` does
-        return getattr(NUMPY.xp, op)(*[_example(arg, op in _MATRICES) for arg in args])
+        return getattr(NUMPY.xp, op)(*[_example(arg, _is_of_matrices(op)) for arg in args])
+
+
+def _is_of_matrices(op: str) -> bool:
+    """Whether an example must be an invertible matrix."""
+    operation = OPERATIONS.get(op)
+    return operation is not None and operation.standard == "linalg" and operation.dtypes == "floating"
 
 
 def _example(arg: Any, matrix: bool) -> Any:

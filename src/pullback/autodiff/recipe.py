@@ -1,19 +1,10 @@
-"""Operations and their gradient rules.
-
-An operation is declared once, in one of the modules of `rules/`, with its gradient next to it:
-
-    op("multiply", "x y", elementwise=True, x=lambda g, y: g * y, y=lambda g, x: g * x)
+"""Gradient rules: the table of them for a namespace of kernels, and what the walk does with one of them.
 
 The names of a rule's arguments say what is kept for it. `g` is the cotangent; the other names are
   - an input (`x`), an output (`out`, or the names in `outputs`), a residual of the kernel,
   - a static argument (`axis`),
   - `x_shape` or `x_dtype` of an input, which keep nothing alive,
   - `needs`: a tuple that says which inputs want a gradient.
-
-Inputs are arrays, passed by position; static arguments follow and may have defaults ("axis=None").
-"*xs" declares an operation on a list of arrays: its rule gets and gives lists. With several outputs
-`g` is a tuple with None for the outputs that nothing depends on; "*outs" declares any number of them.
-A kernel with residuals returns `(out, *residuals)`.
 
 Rules are written against a namespace `xp` that has every operation under its name, so one rule
 serves raw arrays of every backend, tensors (for higher orders) and traced programs.
@@ -24,92 +15,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Callable, Iterable
 
-from ..errors import GradientError
+from ..operations import OPERATIONS, Operation
 
 Rule = Callable[..., Any]
 RulesModule = Callable[[Any, "Table"], None]
-
-OPERATIONS: dict[str, Operation] = {}
-_LITERALS = {"None": None, "True": True, "False": False, "0": 0, "1": 1, "-1": -1, "()": ()}
-
-
-class Operation:
-    """What is known of an operation apart from its kernels and its rules."""
-
-    __slots__ = (
-        "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs",
-        "has_several_outputs", "is_simple", "differentiable",
-        "elementwise", "linear", "composite", "masking", "singular", "cheap",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        name: str,
-        inputs: str,
-        static: str,
-        residuals: str,
-        outputs: str,
-        differentiable: Iterable[str],
-        elementwise: bool,
-        linear: str,
-        composite: bool,
-        masking: bool,
-        singular: bool,
-        cheap: bool,
-    ) -> None:
-        self.name = name
-        self.variadic = inputs.startswith("*")
-        self.inputs = tuple(inputs.lstrip("*").split())
-        pairs = [entry.partition("=") for entry in static.split()]
-        self.static = tuple(name for name, _, _ in pairs)
-        self.defaults = {name: _LITERALS[value] for name, _, value in pairs if value}
-        self.residuals = tuple(residuals.split())
-        self.outputs = tuple(outputs.lstrip("*").split())
-        self.many_outputs = outputs.startswith("*")
-        self.has_several_outputs = self.many_outputs or len(self.outputs) > 1
-        self.is_simple = not (self.has_several_outputs or self.residuals)  # its kernel returns its one output
-        self.differentiable = frozenset(differentiable)
-        self.elementwise = elementwise  # broadcasts; its tangent is the rule applied to the inputs' tangents
-        self.linear = tuple(linear.split())  # inputs it is linear in, each by itself ("*" for all of them jointly)
-        self.composite = composite  # higher orders differentiate its portable form instead of its rule
-        self.masking = masking  # its rule makes exact zeros in cotangents
-        self.singular = singular  # it multiplies by a local factor, which can be infinite or NaN
-        self.cheap = cheap  # cheaper to compute again than to keep
-
-    def __repr__(self) -> str:
-        return f"<operation {self.name}({', '.join(self.inputs + self.static)})>"
-
-    def kernel_for(self, backend: Any) -> Callable[..., Any]:
-        return getattr(backend.xp, self.name)
-
-    def recipe_for(self, table: Table, mask: tuple[bool, ...]) -> Recipe:
-        return table.recipe(self, mask)
-
-    def check_differentiable(self, mask: tuple[bool, ...]) -> None:
-        """Refuse to drop a gradient: every tracked input needs a rule."""
-        for name, tracked in zip(self.inputs * len(mask) if self.variadic else self.inputs, mask):
-            if tracked and name not in self.differentiable:
-                raise GradientError(
-                    f"`{self.name}` has no gradient with respect to `{name}`. "
-                    f"Pass `{name}.detach()` if it is meant to be a constant there."
-                )
-
-    def source_of(self, name: str) -> tuple[str, int]:
-        """Where the value for a rule's argument comes from: (kind, index)."""
-        for kind, names in (
-            ("input", self.inputs),
-            ("output", self.outputs),
-            ("residual", self.residuals),
-            ("static", self.static),
-        ):
-            if name in names:
-                return kind, names.index(name)
-        owner, _, meta = name.rpartition("_")
-        if meta in ("shape", "dtype") and owner in self.inputs:
-            return meta, self.inputs.index(owner)
-        if name == "needs":
-            return "needs", 0
-        raise TypeError(f"rule of `{self.name}`: {name!r} is no input, output, residual or static argument of it.")
 
 
 class Table:
@@ -129,34 +38,27 @@ class Table:
         inputs: str,
         static: str = "",
         *,
-        residuals: str = "",
-        outputs: str = "out",
         joint: Rule | None = None,
         accumulate: Rule | None = None,
-        elementwise: bool = False,
-        linear: str = "",
-        composite: bool = False,
-        masking: bool = False,
-        cheap: bool | None = None,
-        **rules: Rule,
+        **marks_and_rules: Any,
     ) -> None:
-        """Declare an operation and its rules.
+        """Declare an operation and its rules, which are under the names of its inputs.
 
         `joint` gives the gradients of all inputs at once, as a tuple. `accumulate(total, g, ...)`, for an operation
-        on one array that reads a part of it, adds the gradient into a NumPy buffer of the array's shape.
+        on one array that reads a part of it, adds the gradient into a NumPy buffer of the array's shape. For the marks
+        see `rules/__init__.py`.
         """
+        every_input = inputs.lstrip("*").split()
+        rules = {key: marks_and_rules.pop(key) for key in every_input if key in marks_and_rules}
         if joint is not None:
             rules["joint"] = joint
         self.rules[name] = rules
         if accumulate is not None:
             self.accumulating[name] = accumulate
         if name not in OPERATIONS:
-            every_input = inputs.lstrip("*").split()
             OPERATIONS[name] = Operation(
-                name, inputs, static, residuals, outputs, every_input if joint else rules,
-                elementwise, linear, composite, masking,
-                elementwise and not masking, elementwise if cheap is None else cheap,
-            )  # fmt: skip
+                name, inputs, static, differentiable=every_input if joint else rules, **marks_and_rules
+            )
 
     def recipe(self, operation: Operation, mask: tuple[bool, ...]) -> Recipe:
         """The recipe for the case that exactly the inputs in `mask` are tracked."""

@@ -13,14 +13,29 @@ from ..modes import is_recording
 from .core import Tensor
 from .writing import adopt, as_value, is_copy_of_variable, separate
 
-#: Functions whose first argument is not the tensor a method would be called on.
-_NO_METHODS = {"broadcast_arrays", "broadcast_shapes", "concat", "einsum", "stack", "where"}
-_PROPERTIES = {"real", "imag"}
+#: The functions that are methods, too. New ones are functions only, unless NumPy has a method of that name.
+_METHODS: dict[Any, str] = {
+    elementwise: """
+        abs acos acosh add angle asin asinh atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift bitwise_or
+        bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide
+        greater greater_equal hypot isfinite isinf isnan less less_equal log log10 log1p log2 logaddexp logical_and
+        logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow
+        reciprocal remainder round sign signbit sin sinh sqrt square subtract tan tanh trunc""",
+    reductions: """
+        all any argmax argmin count_nonzero cumulative_prod cumulative_sum diff max mean median min prod sum""",
+    manipulation: "array_split expand_dims flip moveaxis pad repeat roll split squeeze swapaxes unstack",
+    indexing: "index_add put_along_axis scatter_add take take_along_axis",
+    linear: "diagonal dot inner kron linear matmul matrix_transpose outer tensordot trace vdot vecdot",
+    sorting: "argsort nonzero searchsorted topk",
+    sets: "isin unique_all unique_counts unique_inverse unique_values",
+    activations: "elu gelu leaky_relu log_sigmoid log_softmax logsumexp relu sigmoid silu softmax softplus",
+    special: "digamma erf erfc erfcx expit gammaln i0 i0e i1 i1e log_ndtr ndtr polygamma xlogy",
+}
+_PROPERTIES = ("imag", "real")
 
-for _module in (elementwise, reductions, manipulation, indexing, linear, sorting, sets, activations, special):
-    for _name in _module.__all__:
-        if _name not in _NO_METHODS and _name not in _PROPERTIES and not hasattr(Tensor, _name):
-            setattr(Tensor, _name, getattr(_module, _name))
+for _module, _names in _METHODS.items():
+    for _name in _names.split():
+        setattr(Tensor, _name, getattr(_module, _name))
 
 for _name in _PROPERTIES:
     setattr(Tensor, _name, property(getattr(elementwise, _name)))

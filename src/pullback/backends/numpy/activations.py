@@ -11,7 +11,7 @@ from typing import Any
 import numpy as _np
 
 from .precision import narrowed, widened  # noqa: F401 (kernels that rules use)
-from .special import ndtr as _ndtr
+from .special import _blockwise, _formulas
 
 _TANH_SCALE = _sqrt(2 / _pi)
 _TANH_CUBIC = 0.044715
@@ -90,7 +90,7 @@ def gelu(x: Any, approximate: str) -> Any:
     if x.dtype.char not in "fd":
         return _converted(gelu, x, approximate)
     if approximate == "none":
-        out = _ndtr(x)
+        out = _blockwise(_formulas.ndtr, True, x)
         out *= x
         return out
     out = _np.multiply(x, x, out=_np.empty(x.shape, x.dtype))

@@ -1,11 +1,12 @@
 """NumPy kernels: special functions.
 
 The portable formulas, run on blocks that fit a cache: dozens of passes over a block cost less than a few over memory.
-The error functions are computed in the input's precision, the others in double.
+Each formula is computed in the input's precision, or in double (`portable.special.IN_DOUBLE`).
 """
 
 from __future__ import annotations
 
+from functools import partial as _partial
 from typing import Any
 
 import numpy as _np
@@ -15,7 +16,7 @@ from ..portable import special as _formulas
 _BLOCK = 8192
 
 
-def _blockwise(formula: Any, x: Any, native_single: bool, *static: Any) -> Any:
+def _blockwise(formula: Any, native_single: bool, x: Any, *static: Any) -> Any:
     x = _np.asarray(x)
     result_dtype = x.dtype if x.dtype.kind in "fV" else _np.dtype(_np.float64)
     if x.dtype.itemsize == 2 and result_dtype == x.dtype:
@@ -36,52 +37,9 @@ def _blockwise(formula: Any, x: Any, native_single: bool, *static: Any) -> Any:
         return out
 
 
-def erf(x: Any) -> Any:
-    return _blockwise(_formulas.erf, x, True)
-
-
-def erfc(x: Any) -> Any:
-    return _blockwise(_formulas.erfc, x, True)
-
-
-def erfcx(x: Any) -> Any:
-    return _blockwise(_formulas.erfcx, x, True)
-
-
-def ndtr(x: Any) -> Any:
-    return _blockwise(_formulas.ndtr, x, True)
-
-
-def log_ndtr(x: Any) -> Any:
-    return _blockwise(_formulas.log_ndtr, x, True)
-
-
-def gammaln(x: Any) -> Any:
-    return _blockwise(_formulas.gammaln, x, False)
-
-
-def digamma(x: Any) -> Any:
-    return _blockwise(_formulas.digamma, x, False)
-
-
-def polygamma(x: Any, n: int) -> Any:
-    return _blockwise(_formulas.polygamma, x, False, n)
-
-
-def i0(x: Any) -> Any:
-    return _blockwise(_formulas.i0, x, False)
-
-
-def i0e(x: Any) -> Any:
-    return _blockwise(_formulas.i0e, x, False)
-
-
-def i1(x: Any) -> Any:
-    return _blockwise(_formulas.i1, x, False)
-
-
-def i1e(x: Any) -> Any:
-    return _blockwise(_formulas.i1e, x, False)
+for _name, _formula in vars(_formulas).items():
+    if _name[0] != "_" and getattr(_formula, "__module__", None) == _formulas.__name__ and _name != "xlogy":
+        globals()[_name] = _partial(_blockwise, _formula, _name not in _formulas.IN_DOUBLE)
 
 
 def xlogy(x: Any, y: Any) -> Any:

@@ -34,6 +34,10 @@ def _is_single(x: Any) -> bool:
     return "float32" in str(x.dtype)
 
 
+#: Formulas that lose too many digits in single precision.
+IN_DOUBLE = frozenset(("gammaln", "digamma", "polygamma", "i0", "i0e", "i1", "i1e"))
+
+
 # -- the error function and the normal distribution ----------------------------------------------
 
 

@@ -51,6 +51,8 @@ SAMPLES: list[Sample] = [
     _sample("ndtr", "tail", -8, -4),
     _sample("log_ndtr", "plain", -3, 3),
     _sample("log_ndtr", "tail", -40, -10),
+    _sample("logit", "plain", 0.02, 0.98),
+    _sample("logit", "middle", 0.35, 0.65),
     _sample("gammaln", "plain", 0.2, 4),
     _sample("gammaln", "large", 4, 60),
     _sample("gammaln", "negative", -2.8, -2.2, torch=False),

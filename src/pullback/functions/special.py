@@ -14,8 +14,8 @@ from .creation import asarray, default_dtype
 from .documented import elementwise
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfcx", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "ndtr", "polygamma",
-    "xlogy",
+    "digamma", "erf", "erfc", "erfcx", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtr",
+    "polygamma", "xlogy",
 ]  # fmt: skip
 
 
@@ -69,6 +69,15 @@ log_ndtr = _elementwise(
     >>> import pullback as pb
     >>> round(pb.log_ndtr(pb.tensor(-1000.0, dtype=pb.float64)).item(), 3)
     -500007.827
+    """,
+)
+logit = _elementwise(
+    "logit",
+    """log(x / (1 - x)), the inverse of `sigmoid`: infinite at 0 and at 1, and not a number outside.
+
+    >>> import pullback as pb
+    >>> pb.logit(pb.tensor([0.0, 0.5, 1.0]))
+    tensor([-inf,   0.,  inf])
     """,
 )
 gammaln = _elementwise(

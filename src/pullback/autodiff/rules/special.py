@@ -26,6 +26,8 @@ def rules(xp: Any, op: Any) -> None:
     unary("erf", lambda g, x, x_dtype: g * narrowed(TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype), **native)
     unary("erfc", lambda g, x, x_dtype: g * narrowed(-TWO_OVER_ROOT_PI * exp_of_square(x, -1.0), x_dtype), **native)
 
+    unary("logit", lambda g, x: g / (x * (1 - x)), expands="floats")
+
     def erfcx_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
         x, out = wide(x), wide(out)
         far = x > 20

@@ -38,6 +38,14 @@ def _is_single(x: Any) -> bool:
 IN_DOUBLE = frozenset(("gammaln", "digamma", "polygamma", "i0", "i0e", "i1", "i1e"))
 
 
+def logit(xp: Any, x: Any) -> Any:
+    """log(x / (1 - x)), without losing the digits of numbers close to a half."""
+    twice = 2 * (x - 0.5)
+    middle = xp.where(xp.abs(twice) < 0.4, twice, xp.zeros_like(x))
+    outer = xp.log(x / (1 - x))
+    return xp.where(xp.abs(twice) < 0.4, xp.log1p(middle) - xp.log1p(-middle), outer)
+
+
 # -- the error function and the normal distribution ----------------------------------------------
 
 

@@ -56,6 +56,8 @@ X, W, B = _normal("x", 3, 4, 5), _normal("weight", 5), _normal("bias", 5)
 CHANNELS = _normal("channel weight", 4), _normal("channel bias", 4)
 
 SAMPLES: list[Sample] = [
+    Sample("normalize", "rows", pb.normalize, (X,), torch=_torch("normalize", 2.0, -1)),
+    Sample("normalize", "ord=3", lambda x: pb.normalize(x, 1, ord=3), (X,), torch=_torch("normalize", 3.0, 1)),
     Sample("layer_norm", "plain", lambda x: pb.layer_norm(x, 5), (X,), torch=_torch("layer_norm", (5,))),
     Sample(
         "layer_norm", "affine", lambda x, w, b: pb.layer_norm(x, 5, w, b), (X, W, B), torch=_torch("layer_norm", (5,))

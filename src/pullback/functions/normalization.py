@@ -14,8 +14,9 @@ from ..tensor.core import Tensor
 from .activations import Axis
 from .axes import negative_axes
 from .creation import asarray
+from .elementwise import divide, maximum
 
-__all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "rms_norm"]
+__all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "normalize", "rms_norm"]
 
 _embedding = call_for("embedding")
 
@@ -264,3 +265,19 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     is_padding = apply(OPERATIONS["equal"], (indices, int(padding_idx) % rows))
     is_padding = apply(OPERATIONS["expand_dims"], (is_padding,), ((-1,),))
     return apply(OPERATIONS["where"], (is_padding, out.detach(), out))
+
+
+def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 1e-12) -> Tensor:
+    """`x` divided by its norms along `axis`: vectors of length one. A norm below `eps` counts as `eps`.
+
+    >>> import pullback as pb
+    >>> pb.normalize(pb.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6, 0.8],
+            [0. , 0. ]])
+    """
+    x = asarray(x)
+    if x.dtype.kind not in ("float", "complex"):
+        raise DtypeError(f"normalize: expected floating-point or complex numbers, got {x.dtype.name}.")
+    axes = None if axis is None else negative_axes("normalize", axis, x.ndim)
+    norms = apply(OPERATIONS["vector_norm"], (x,), (axes, True, ord))
+    return divide(x, maximum(norms, eps))

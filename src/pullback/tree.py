@@ -190,7 +190,7 @@ class Structure:
 
         return f"Structure({self._built(['*'] * self.leaf_count, text)})"
 
-    def _built(self, leaves: list[Any], make: Callable[[_Kind, Any, list[Any]], Any]) -> Any:
+    def _built(self, leaves: list[Any], make: Callable[[_Kind, Any, list[Any]], Any] | None = None) -> Any:
         """Put the tree together from its end: every container finds its children ready on the stack."""
         rest = iter(reversed(leaves))
         ready: list[Any] = []
@@ -200,7 +200,7 @@ class Structure:
             else:
                 children = ready[len(ready) - count :][::-1]
                 del ready[len(ready) - count :]
-                ready.append(make(kind, data, children))
+                ready.append(kind.make(children, data) if make is None else make(kind, data, children))
         return ready[0]
 
     def _paths(self) -> list[str]:
@@ -232,6 +232,7 @@ class Structure:
 
 _LEAF_ENTRY = (_LEAF, None, 0)
 _ONE_LEAF = Structure((_LEAF_ENTRY,), 1)
+_NOTHING = Structure(((_NONE, None, 0),), 0)
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
@@ -244,14 +245,18 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     >>> pb.tree.unflatten(structure, [20.0, 30.0, 10.0])
     {'w': 10.0, 'b': (20.0, 30.0)}
     """
-    if is_leaf is None and _kind_of(tree) is _LEAF:
-        return [tree], _ONE_LEAF
+    if is_leaf is None:
+        kind = _kinds.get(type(tree))
+        if kind is _LEAF:
+            return [tree], _ONE_LEAF
+        if kind is _NONE:
+            return [], _NOTHING
     found: list[Any] = []
     entries: list[tuple[_Kind, Any, int]] = []
     stack = [tree]
     while stack:
         x = stack.pop()
-        kind = _LEAF if is_leaf is not None and is_leaf(x) else _kind_of(x)
+        kind = _LEAF if is_leaf is not None and is_leaf(x) else _kinds.get(type(x)) or _kind_of(x)
         if kind is _LEAF:
             found.append(x)
             entries.append(_LEAF_ENTRY)
@@ -269,7 +274,7 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
         raise ShapeError(f"tree.unflatten: {structure!r} has {structure.leaf_count} leaves, {len(given)} were given.")
     if structure is _ONE_LEAF:
         return given[0]
-    return structure._built(given, lambda kind, data, children: kind.make(children, data))
+    return structure._built(given)
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

@@ -17,7 +17,7 @@ from .. import modes
 from ..operations import OPERATIONS, Operation
 from ..tensor.core import Tensor
 from . import apply as general
-from .graph import Node, is_library, next_sequence_number, record_site
+from .graph import LIBRARY, Node, next_sequence_number, record_site
 from .recipe import compiled
 from .tables import NUMPY_TABLE
 
@@ -29,7 +29,7 @@ _FINISH = """
             node.code = code = frame.f_code
             node.lasti = frame.f_lasti
             if code is not users_code[0]:
-                if is_library(code):
+                if code.co_filename.startswith(LIBRARY):
                     record_site(node)
                 else:
                     users_code[0] = code
@@ -283,7 +283,7 @@ def _names_for(operation: Operation) -> dict[str, Any]:
         "NO_GRAD": modes.NO_GRAD,
         "next_seq": next_sequence_number,
         "getframe": sys._getframe,
-        "is_library": is_library,
+        "LIBRARY": LIBRARY,
         "users_code": _users_code,
         "record_site": record_site,
         "operation": operation,

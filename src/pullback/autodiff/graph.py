@@ -107,17 +107,17 @@ def saved_values(node: Node, walking: bool = False) -> Any:
     return node.saved if unpack is None or node.saved is None else unpack(node.saved, walking)
 
 
-_LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<pullback>")  # the latter: templates in `fast`
+LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<pullback>")  # the latter: templates in `fast`
 
 
 def is_library(code: CodeType) -> bool:
     """Whether code is Pullback's own."""
-    return code.co_filename.startswith(_LIBRARY)
+    return code.co_filename.startswith(LIBRARY)
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame at or above `frame` that is not Pullback's own code."""
-    while frame is not None and is_library(frame.f_code):
+    while frame is not None and frame.f_code.co_filename.startswith(LIBRARY):
         frame = frame.f_back
     return frame
 

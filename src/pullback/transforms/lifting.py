@@ -6,9 +6,9 @@ the variable of a transform further out, it stays a tensor, so that the outer tr
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from contextvars import ContextVar
-from typing import Any, Callable, ContextManager, Iterable, Iterator
+from typing import Any, Callable, ContextManager, Iterable
 
 import numpy as np
 
@@ -43,14 +43,19 @@ class Arguments:
         self.args = args
         self.single = not isinstance(argnums, (tuple, list))
         self.positions = _positions(transform, len(args), (argnums,) if self.single else argnums)  # type: ignore[arg-type]
-        chosen = tuple(args[i] for i in self.positions)
-        self.leaves, self.structure = tree.flatten(chosen)
-        self.tensors = [self._lifted(i, leaf) for i, leaf in enumerate(self.leaves)]
-        self.has_tensors = any(isinstance(leaf, Tensor) for leaf in self.leaves)
+        if self.single:
+            self.leaves, self.structure = tree.flatten(args[self.positions[0]])
+        else:
+            self.leaves, self.structure = tree.flatten(tuple([args[i] for i in self.positions]))
+        self.tensors = [
+            make(leaf, None)
+            if type(leaf) is np.ndarray and dtypes.from_numpy(leaf.dtype).kind in ("float", "complex")
+            else self._lifted(i, leaf)
+            for i, leaf in enumerate(self.leaves)
+        ]
+        self.has_tensors = any([isinstance(leaf, Tensor) for leaf in self.leaves])
 
     def _lifted(self, i: int, leaf: Any) -> Tensor:
-        if type(leaf) is np.ndarray and dtypes.from_numpy(leaf.dtype).kind in ("float", "complex"):
-            return make(leaf, None)
         if type(leaf) is float:
             return asarray(leaf, dtype=dtypes.float64)
         if type(leaf) is complex:
@@ -73,20 +78,22 @@ class Arguments:
     def name_of(self, i: int) -> str:
         """How to name leaf `i` in a message: "argument 0['w']"."""
         path = self.structure._paths()[i]
+        if self.single:
+            return f"argument {self.positions[0]}{path}"
         number, _, rest = path[1:].partition("]")
         return f"argument {self.positions[int(number)]}{rest}"
 
     def filled(self, tensors: Iterable[Any]) -> tuple[Any, ...]:
         """All arguments, with these in the place of the chosen ones' leaves."""
         args = list(self.args)
-        for position, value in zip(self.positions, tree.unflatten(self.structure, tensors)):
+        filled = tree.unflatten(self.structure, tensors)
+        for position, value in zip(self.positions, (filled,) if self.single else filled):
             args[position] = value
         return tuple(args)
 
     def result(self, values: Iterable[Any]) -> Any:
         """One value per leaf as a tree like the argument, or a tuple of them for several argnums."""
-        trees = tree.unflatten(self.structure, values)
-        return trees[0] if self.single else trees
+        return tree.unflatten(self.structure, values)
 
 
 def _positions(transform: str, count: int, argnums: Iterable[int]) -> tuple[int, ...]:
@@ -116,18 +123,25 @@ def recording() -> ContextManager[Any]:
     return nullcontext() if modes.is_recording() else modes.changed(recording=True)
 
 
-@contextmanager
-def running(own: frozenset[Node]) -> Iterator[None]:
+class running:
     """Run a transform's function: record, and let transforms inside know the variables `own`."""
-    token = _active.set(_active.get() | own) if own else None
-    depth = nesting.set(nesting.get() + 1)
-    try:
-        with recording():
-            yield
-    finally:
-        nesting.reset(depth)
-        if token is not None:
-            _active.reset(token)
+
+    __slots__ = ("_own", "_active", "_depth", "_recording")
+
+    def __init__(self, own: frozenset[Node]) -> None:
+        self._own = own
+
+    def __enter__(self) -> None:
+        self._active = _active.set(_active.get() | self._own) if self._own else None
+        self._depth = nesting.set(nesting.get() + 1)
+        mode = modes.current()
+        self._recording = None if mode is None else modes.enter(recording=True)
+
+    def __exit__(self, *error: object) -> None:
+        modes.leave(self._recording)
+        nesting.reset(self._depth)
+        if self._active is not None:
+            _active.reset(self._active)
 
 
 def separated(transform: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -151,7 +165,7 @@ def must_stay(results: Iterable[Any], has_tensors: bool) -> bool:
     if not modes.is_recording():
         return False
     results = list(results)
-    if any(isinstance(x, Dual) for x in results):
+    if any([isinstance(x, Dual) for x in results]):
         return True
     active = _active.get()
     if not (active or has_tensors):

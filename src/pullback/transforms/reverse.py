@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from .. import backends, tree
+from .. import backends, modes, tree
 from ..autodiff import guard
 from ..autodiff.engine import walk
 from ..autodiff.forward import Dual, pull, variable
@@ -53,28 +53,30 @@ class Pass:
         self, pairs: list[tuple[Tensor, Tensor]], retain: bool = False, guarded: bool = False
     ) -> list[Tensor]:
         """One gradient per variable, given (output, cotangent) pairs. Plain transposes: nothing is conjugated."""
-        with recording():
-            pairs = [(resolved(out), resolved(c)) for out, c in pairs]
-            if self.stays or any(c._node is not None or isinstance(c, Dual) for _, c in pairs):
-                found = pull([out for out, _ in pairs], [c for _, c in pairs], self.variables) if pairs else []
-                return [
-                    TENSORS.zeros_like(v) if g is None else g
-                    for v, g in zip(self.variables, found or [None] * len(self.variables))
-                ]
-            seeds = [(out._node, c._raw) for out, c in pairs if out._node is not None]
-            own = frozenset(v._node for v in self.variables)
-            cotangents = walk(seeds, own, retain, guarded=guarded)  # type: ignore[arg-type]
-            del seeds, pairs
+        if not modes.is_recording():
+            with recording():
+                return self.gradients(pairs, retain, guarded)
+        pairs = [(resolved(out), resolved(c)) for out, c in pairs]
+        if self.stays or any([c._node is not None or isinstance(c, Dual) for _, c in pairs]):
+            found = pull([out for out, _ in pairs], [c for _, c in pairs], self.variables) if pairs else []
             return [
-                make(v._backend.from_scalar(cotangents.pop(v._node)), None)
-                if v._node in cotangents
-                else TENSORS.zeros_like(v)
-                for v in self.variables
+                TENSORS.zeros_like(v) if g is None else g
+                for v, g in zip(self.variables, found or [None] * len(self.variables))
             ]
+        seeds = [(out._node, c._raw) for out, c in pairs if out._node is not None]
+        own = frozenset([v._node for v in self.variables])
+        cotangents = walk(seeds, own, retain, guarded=guarded)  # type: ignore[arg-type]
+        del seeds, pairs
+        return [
+            make(v._backend.from_scalar(cotangents.pop(v._node)), None)
+            if v._node in cotangents
+            else TENSORS.zeros_like(v)
+            for v in self.variables
+        ]
 
     def results(self, gradients: list[Tensor]) -> Any:
         """Gradients as the caller wants them: like the arguments, and owned."""
-        stays = self.stays or any(g._node is not None or isinstance(g, Dual) for g in gradients)
+        stays = self.stays or any([g._node is not None or isinstance(g, Dual) for g in gradients])
         owned = gradients if stays else [_owned(g) for g in gradients]
         pairs = zip(self.arguments.leaves, owned)
         return self.arguments.result([lowered_like(leaf, gradient, stays) for leaf, gradient in pairs])

@@ -37,7 +37,7 @@ def derivative_reverse(function):
     def derivative(x):
         own = forward.variable(x)
         out = function(own)
-        (gradient,) = forward.pull([out], [ones_like(out)], [own])
+        (gradient,) = forward.vjp_of([out], [ones_like(out)], [own])
         return tensor(np.zeros(x.shape)) if gradient is None else gradient
 
     return derivative

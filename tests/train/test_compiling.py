@@ -117,7 +117,7 @@ def test_outputs_may_be_trees():
 
     seen = []
 
-    class Kept:
+    class Saved:
         def reset(self):
             pass
 
@@ -133,7 +133,7 @@ def test_outputs_may_be_trees():
         model,
         lambda out, y: pb.mse_loss(out["out"], y),
         SGD(model.parameters(), lr=0.1),
-        metrics={"kept": Kept()},
+        metrics={"kept": Saved()},
         compile=True,
     )
     trainer.fit(Batches((X, Y), 20), epochs=2)

@@ -445,7 +445,7 @@ def test_metrics_of_an_epoch_are_those_of_its_outputs():
 
 
 def test_a_metric_of_your_own_gets_outputs_without_a_graph():
-    class Kept(Nameless):
+    class Saved(Nameless):
         seen: list[pb.Tensor] = []
 
         def update(self, output, target):
@@ -459,10 +459,10 @@ def test_a_metric_of_your_own_gets_outputs_without_a_graph():
 
     model = Two(4, 2, dtype=pb.float64)
     trainer = Trainer(
-        model, lambda out, y: pb.mse_loss(out[0], y), SGD(model.parameters()), metrics={"kept": Kept()}, accumulate=2
+        model, lambda out, y: pb.mse_loss(out[0], y), SGD(model.parameters()), metrics={"kept": Saved()}, accumulate=2
     )
     history = trainer.fit([(X, Y)] * 2, epochs=1, validation=[(X, Y)])
-    assert len(Kept.seen) == 3 and history.epochs.last["kept"] == 0.0
+    assert len(Saved.seen) == 3 and history.epochs.last["kept"] == 0.0
 
 
 def test_a_nan_is_never_the_best():

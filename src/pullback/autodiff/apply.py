@@ -116,7 +116,7 @@ def record(
     recipe = operation.recipe_for(table_for(backend), tuple([node is not None for node in nodes]))
     saved = recipe.gather(tuple(raws) if operation.variadic else raws, static, outputs, residuals)
     parents = tuple([node for node in nodes if node is not None])
-    return new_node(recipe, parents, saved, restoration(operation, raws, nodes, outputs[0]))
+    return new_node(recipe, parents, saved, unbroadcasting(operation, raws, nodes, outputs[0]))
 
 
 def list_on_tapes(mode: modes.Mode, operation: Operation, raws: Any, outputs: tuple[Any, ...]) -> None:
@@ -134,18 +134,18 @@ def made_by(node: Node, backend: Any, operation: Operation, outputs: tuple[Any, 
     )
 
 
-def new_node(recipe: Any, inputs: tuple[Node, ...], saved: tuple[Any, ...], restore: Any = None) -> Node:
+def new_node(recipe: Any, inputs: tuple[Node, ...], saved: tuple[Any, ...], unbroadcast: Any = None) -> Node:
     node = Node()
     node.seq = next_sequence_number()
     node.recipe = recipe
     node.inputs = inputs
     node.saved = saved
-    node.restore = restore
+    node.unbroadcast = unbroadcast
     record_site(node)
     return node
 
 
-def restoration(operation: Operation, raws: Any, nodes: Any, out: Any) -> Any:
+def unbroadcasting(operation: Operation, raws: Any, nodes: Any, out: Any) -> Any:
     """What to bring the gradients back to, where broadcasting or promotion changed an input: (shape, dtype) each."""
     shape, dtype = (out.shape, out.dtype) if operation.elementwise else (None, out.dtype)
     for raw, node in zip(raws, nodes):

@@ -287,7 +287,7 @@ def attach(tensor: Tensor, op: BackwardOp) -> None:
 def _attach_to_dual(tensor: Tensor, op: BackwardOp) -> None:
     """`attach` in forward mode: `op.backward` is linear in the gradient, so its transpose gives the tangent."""
     from ..tensor.writing import adopt
-    from .forward import Dual, dual, primal_at, pull, tangent_at, variable
+    from .forward import Dual, dual, primal_at, tangent_at, variable, vjp_of
     from .tables import TENSORS
 
     level = max((x.level for x in op.inputs if isinstance(x, Dual)), default=0)
@@ -303,7 +303,7 @@ def _attach_to_dual(tensor: Tensor, op: BackwardOp) -> None:
         with modes.changed(recording=True):
             cotangent = variable(TENSORS.zeros_like(primal))
             gradients = _checked(below, below.backward(cotangent), tuple([t is not None for t in tangents]))
-            (tangent,) = pull(list(gradients), [t for t in tangents if t is not None], [cotangent])
+            (tangent,) = vjp_of(list(gradients), [t for t in tangents if t is not None], [cotangent])
         primal = dual(primal, TENSORS.zeros_like(primal) if tangent is None else tangent, level)
     adopt(tensor, primal)
 

@@ -85,15 +85,20 @@ def walk(
             if type(g) is Outputs:
                 g = g.parts()
             recipe = node.recipe
-            if recipe.accumulate is not None and plain_or_masked and node.inputs[0] in sums and node.restore is None:
+            if (
+                recipe.accumulate is not None
+                and plain_or_masked
+                and node.inputs[0] in sums
+                and node.unbroadcast is None
+            ):
                 recipe.accumulate(sums[node.inputs[0]], g, *node.saved)
                 visitor.masked.update(node.inputs)
                 plain = False
                 gradients = ()
             elif plain:
                 gradients = recipe.backward(g, *node.saved)
-                if node.restore is not None:
-                    gradients = _restored(gradients, node.restore)
+                if node.unbroadcast is not None:
+                    gradients = _unbroadcast(gradients, node.unbroadcast)
                 if recipe.masking:
                     visitor.masked.update(node.inputs)
                     plain = False
@@ -255,7 +260,7 @@ class _Visitor:
             self.masked.update(node.inputs)
         elif recipe.masking:
             self.masked.update(node.inputs)
-        return gradients if node.restore is None else _restored(gradients, node.restore)
+        return gradients if node.unbroadcast is None else _unbroadcast(gradients, node.unbroadcast)
 
     def _on_tensors(self, node: Node, g: Any) -> Any:
         """The rule on tensors, so that what it computes is recorded."""
@@ -297,12 +302,12 @@ def _conjugate(tensor: Tensor) -> Tensor:
 # -- shapes and dtypes ---------------------------------------------------------------------------
 
 
-def _restored(gradients: tuple[Any, ...], restore: tuple[tuple[Any, Any], ...]) -> tuple[Any, ...]:
+def _unbroadcast(gradients: tuple[Any, ...], unbroadcast: tuple[tuple[Any, Any], ...]) -> tuple[Any, ...]:
     """Undo broadcasting and promotion: bring each gradient to the shape and dtype of its input."""
-    return tuple([_restored_one(g, shape, dtype) for g, (shape, dtype) in zip(gradients, restore)])
+    return tuple([_unbroadcast_one(g, shape, dtype) for g, (shape, dtype) in zip(gradients, unbroadcast)])
 
 
-def _restored_one(g: Any, shape: Any, dtype: Any) -> Any:
+def _unbroadcast_one(g: Any, shape: Any, dtype: Any) -> Any:
     xp = _namespace(g)
     if tuple(g.shape) != tuple(shape):
         g = xp.sum_to(g, shape)

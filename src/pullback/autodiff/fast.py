@@ -58,7 +58,7 @@ def function(x):
             node.recipe = recipe
             node.inputs = (p,)
             node.saved = ({saved})
-            node.restore = None
+            node.unbroadcast = None
 {finish}
     return general(operation, (x,))
 """
@@ -103,26 +103,26 @@ def function(x, y):
                     node.inputs = (p, q)
                     node.saved = ({saved_xy})
                     if a.shape == b.shape and a.dtype is b.dtype:
-                        node.restore = None
+                        node.unbroadcast = None
                     else:
-                        node.restore = ((a.shape, a.dtype), (b.shape, b.dtype))
+                        node.unbroadcast = ((a.shape, a.dtype), (b.shape, b.dtype))
                 else:
                     node.recipe = recipe_x
                     node.inputs = (p,)
                     node.saved = ({saved_x})
                     if b is y or (a.shape == out.shape and a.dtype is out.dtype):
-                        node.restore = None
+                        node.unbroadcast = None
                     else:
-                        node.restore = ((a.shape, a.dtype),)
+                        node.unbroadcast = ((a.shape, a.dtype),)
             elif q is not None:
                 t._node = node = Node()
                 node.recipe = recipe_y
                 node.inputs = (q,)
                 node.saved = ({saved_y})
                 if a is x or (b.shape == out.shape and b.dtype is out.dtype):
-                    node.restore = None
+                    node.unbroadcast = None
                 else:
-                    node.restore = ((b.shape, b.dtype),)
+                    node.unbroadcast = ((b.shape, b.dtype),)
             else:
                 t._node = None
                 return t
@@ -182,7 +182,7 @@ def function({arguments}):
         node.recipe = recipe
         node.inputs = {parents}
         node.saved = recipe.gather(({raws}), ({static}), (out,), ())
-        node.restore = None if {same_dtype} else restoration(operation, ({raws}), ({nodes}), out)
+        node.unbroadcast = None if {same_dtype} else unbroadcasting(operation, ({raws}), ({nodes}), out)
 {finish}
     return general(operation, ({inputs}), ({static}))
 """
@@ -227,7 +227,7 @@ def _prepare_call(function: Any, operation: Operation) -> None:
         ),
         finish=_FINISH.replace("\n            ", "\n        "),
     )
-    names = {"recipes": recipes, "recipe_for": recipe_for, "restoration": general.restoration}
+    names = {"recipes": recipes, "recipe_for": recipe_for, "unbroadcasting": general.unbroadcasting}
     _replace_code(function, source, {**_names_for(operation), **names})
 
 

@@ -210,9 +210,9 @@ def _transposed(operation: Operation, primals: Any, tangents: Any, static: Any) 
         outputs = result if isinstance(result, tuple) else (result,)
         tracked = [out for out in outputs if out._node is not None]
         cotangents = [variable(TENSORS.zeros_like(out)) for out in tracked]
-        gradients = pull(tracked, cotangents, [v for v, t in zip(variables, tangents) if t is not None])
+        gradients = vjp_of(tracked, cotangents, [v for v, t in zip(variables, tangents) if t is not None])
         pairs = [(g, t) for g, t in zip(gradients, (t for t in tangents if t is not None)) if g is not None]
-        found = iter(pull([g for g, _ in pairs], [t for _, t in pairs], cotangents))
+        found = iter(vjp_of([g for g, _ in pairs], [t for _, t in pairs], cotangents))
     result_tangents: list[Tensor | None] = []
     for out in outputs:
         tangent = next(found) if out._node is not None else None
@@ -227,7 +227,7 @@ def variable(x: Tensor) -> Tensor:
     return dual(variable(x.primal), x.tangent, x.level) if isinstance(x, Dual) else alias(x)
 
 
-def pull(outputs: list[Tensor], cotangents: list[Tensor], variables: list[Tensor]) -> list[Tensor | None]:
+def vjp_of(outputs: list[Tensor], cotangents: list[Tensor], variables: list[Tensor]) -> list[Tensor | None]:
     """The gradients of `outputs` with respect to `variables`, recorded; all of them may be duals.
 
     The tangent of a gradient is the gradient of the tangent, plus what comes from the cotangents' tangents.
@@ -240,11 +240,11 @@ def pull(outputs: list[Tensor], cotangents: list[Tensor], variables: list[Tensor
         return [None if v._node is None else found.get(v._node) for v in variables]
     primal_outputs = [primal_at(x, level) for x in outputs]
     primal_cotangents = [primal_at(x, level) for x in cotangents]
-    gradients = pull(primal_outputs, primal_cotangents, variables)
+    gradients = vjp_of(primal_outputs, primal_cotangents, variables)
     moving_outputs = [(x.tangent, c) for x, c in zip(outputs, primal_cotangents) if _at(x, level)]
     moving_cotangents = [(x, c.tangent) for x, c in zip(primal_outputs, cotangents) if _at(c, level)]
     outs, cots = zip(*moving_outputs, *moving_cotangents)
-    moved = pull(list(outs), list(cots), variables)
+    moved = vjp_of(list(outs), list(cots), variables)
     return [_joined(g, t, level) for g, t in zip(gradients, moved)]
 
 

@@ -20,13 +20,13 @@ class Node:
     Nodes hold raw arrays, never tensors, so that a graph has no reference cycles.
     """
 
-    __slots__ = ("seq", "recipe", "inputs", "saved", "restore", "code", "lasti", "hooks", "__weakref__")
+    __slots__ = ("seq", "recipe", "inputs", "saved", "unbroadcast", "code", "lasti", "hooks", "__weakref__")
 
     seq: int  # a parent's number is smaller than its child's
     recipe: Any  # autodiff.recipe.Recipe; None for a leaf
     inputs: tuple[Node, ...]  # the tracked inputs' nodes
     saved: Any  # a tuple in the order of recipe.names; None once released
-    restore: tuple[tuple[Any, Any], ...] | None  # (shape, raw dtype) per tracked input where these may differ
+    unbroadcast: tuple[tuple[Any, Any], ...] | None  # (shape, raw dtype) per tracked input where these may differ
     code: CodeType | None  # where the user called the operation
     lasti: int
     hooks: list[Any]  # only where there are some: the user's functions, which may hold the tensor of this node
@@ -75,7 +75,7 @@ class Leaf(Node):
         self.recipe = None
         self.inputs = ()
         self.saved = ()
-        self.restore = None
+        self.unbroadcast = None
         self.code = None
         self.lasti = -1
         self.cell = cell

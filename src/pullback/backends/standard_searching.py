@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .stretches import stretch
+from .axis_slice import axis_slice
 
 
 class Searching:
@@ -71,7 +71,7 @@ class Searching:
         total = self.namespace.cumulative_prod(self.xp.as_number(x), axis=axis[0], include_initial=exclusive)
         if not exclusive:
             return total
-        return self.xp.getitem(total, stretch(axis[0], 0, x.shape[axis[0]]))
+        return self.xp.getitem(total, axis_slice(axis[0], 0, x.shape[axis[0]]))
 
     # -- moving ------------------------------------------------------------------------------------
 

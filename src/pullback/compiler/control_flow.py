@@ -17,7 +17,7 @@ from ..autodiff.apply import PYTHON_SCALARS
 from ..autodiff.graph import user_frame
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError, TraceError
-from ..functions.carried import Carry, decision, number_like, own, tensor_of
+from ..functions.carry import Carry, decision, number_like, own, tensor_of
 from ..tensor.core import Tensor
 from .tracing.sites import user_site
 

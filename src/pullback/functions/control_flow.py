@@ -14,7 +14,7 @@ from .. import modes, tree
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
-from .carried import Carry, Outputs, decision, is_symbolic, own, tensor_of
+from .carry import Carry, Outputs, decision, is_symbolic, own, tensor_of
 from .manipulation import unstack
 
 __all__ = ["cond", "scan", "while_loop"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..autodiff.apply import apply
 from ..autodiff.tables import TENSORS
-from ..backends.stretches import stretch
+from ..backends.axis_slice import axis_slice
 from ..errors import AxisError, DtypeError, ShapeError
 from ..operations import OPERATIONS
 from ..tensor.conversion import values_of
@@ -134,7 +134,7 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
             sizes = tuple(end - start for start, end in zip(starts, ends))
             return apply(OPERATIONS["split"], (x,), (sizes, position))
         # parts that overlap or are empty, as NumPy has it
-        return tuple(TENSORS.getitem(x, stretch(position, a, b)) for a, b in zip(starts, ends))
+        return tuple(TENSORS.getitem(x, axis_slice(position, a, b)) for a, b in zip(starts, ends))
     sections = as_index(indices_or_sections)
     if sections < 1:
         raise ShapeError(f"split: expected at least one section, got {sections}.")

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 
 from ..errors import ConfigurationError, ShapeError
 from ..functions import normalization as functions
-from ..functions.carried import is_symbolic
+from ..functions.carry import is_symbolic
 from ..functions.creation import asarray
 from ..functions.filled import ones, zeros
 from ..modes import no_grad

@@ -15,7 +15,7 @@ from .arithmetic import arithmetic_of
 
 __all__ = ["ExponentialMovingAverage"]
 
-_STRETCH = 16384  # elements of a NumPy array that are updated at a time: they stay in the processor's cache
+_CHUNK = 16384  # elements of a NumPy array that are updated at a time: they stay in the processor's cache
 
 
 class ExponentialMovingAverage:
@@ -86,11 +86,11 @@ class ExponentialMovingAverage:
         raw, new = average.data_mut().reshape(-1), tensor._raw.reshape(-1)
         scratch = self._scratch.get(raw.dtype)
         if scratch is None:
-            scratch = self._scratch[raw.dtype] = np.empty(_STRETCH, raw.dtype)
-        for start in range(0, raw.size, _STRETCH):
-            part = raw[start : start + _STRETCH]
+            scratch = self._scratch[raw.dtype] = np.empty(_CHUNK, raw.dtype)
+        for start in range(0, raw.size, _CHUNK):
+            part = raw[start : start + _CHUNK]
             step = scratch[: part.size]
-            np.subtract(new[start : start + _STRETCH], part, step)
+            np.subtract(new[start : start + _CHUNK], part, step)
             np.multiply(step, weight, step)
             np.add(part, step, part)
 

@@ -1,6 +1,6 @@
 """What an optimizer holds per parameter: its buffers, and how one update of it runs.
 
-NumPy parameters are updated in place, large ones in stretches that stay in the processor's cache. Elsewhere it cannot
+NumPy parameters are updated in place, large ones in chunks that stay in the processor's cache. Elsewhere it cannot
 be known who else sees a parameter's memory, so it gets a new array; buffers are the optimizer's own everywhere.
 """
 
@@ -20,9 +20,9 @@ from .arithmetic import Arithmetic, arithmetic_of
 
 _ndarray = np.ndarray
 _NUMPY = backends.NUMPY
-STRETCH = 131072  # elements of a large NumPy array that are updated at a time
+CHUNK = 131072  # elements of a large NumPy array that are updated at a time
 _SETTLED = (
-    "names", "buffers", "lent", "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "stretched",
+    "names", "buffers", "lent", "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "chunked",
 )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ class Slot:
 
     __slots__ = (
         "parameter", "label", "step", "names", "buffers", "lent",
-        "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "stretched", "spare",
+        "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "chunked", "spare",
     )  # fmt: skip
 
     parameter: Any  # a tensor, or a NumPy array
@@ -47,7 +47,7 @@ class Slot:
     working: Any  # the dtype of buffers and arithmetic
     arithmetic: Arithmetic
     halved: bool  # whether the parameter has half precision, and `working` is float32
-    stretched: bool
+    chunked: bool
     spare: tuple[Any, ...]  # scratch arrays, shared with other parameters
 
     def __init__(self, parameter: Any, label: str) -> None:
@@ -108,7 +108,7 @@ class Slot:
         if self.names != names or self.backend is None or self.shape != raw.shape or self.dtype != raw.dtype:
             return False
         if type(raw) is _ndarray:
-            return self.backend is _NUMPY and (not self.stretched or raw.flags.c_contiguous)
+            return self.backend is _NUMPY and (not self.chunked or raw.flags.c_contiguous)
         return self.backend is backends.of(raw) and self.device == self.backend.device_of(raw)
 
     def _settle(self, optimizer: Any, group: dict[str, Any], names: tuple[str, ...], raw: Any) -> None:
@@ -133,7 +133,7 @@ class Slot:
         self.names, self.buffers = names, buffers
         self.backend, self.device, self.dtype, self.shape = backend, device, raw.dtype, raw.shape
         self.working, self.halved, self.arithmetic = working, halved, arithmetic_of(backend)
-        self.stretched = optimizer.elementwise and backend is _NUMPY and raw.size > STRETCH and raw.flags.c_contiguous
+        self.chunked = optimizer.elementwise and backend is _NUMPY and raw.size > CHUNK and raw.flags.c_contiguous
 
     def _reclaim(self) -> None:
         """Copy the buffers that somebody else may still see."""
@@ -152,13 +152,13 @@ class Slot:
             self.parameter._origin = None
         raw = self.raw
         buffers = [buffer._raw for buffer in self.buffers]
-        if self.stretched:
+        if self.chunked:
             flat, gradient = raw.reshape(-1), gradient.reshape(-1)
             buffers = [buffer.reshape(-1) for buffer in buffers]
-            for start in range(0, flat.size, STRETCH):
-                here = slice(start, start + STRETCH)
+            for start in range(0, flat.size, CHUNK):
+                here = slice(start, start + CHUNK)
                 part, parts = flat[here], [buffer[here] for buffer in buffers]
-                spare = self.spare if part.size == STRETCH else [array[: part.size] for array in self.spare]
+                spare = self.spare if part.size == CHUNK else [array[: part.size] for array in self.spare]
                 self._run(optimizer, group, constants, part, gradient[here], parts, spare)
             return
         result = self._run(optimizer, group, constants, raw, gradient, buffers, self.spare)
@@ -212,7 +212,7 @@ class ScratchPool:
 
     @staticmethod
     def _shape(slot: Slot) -> tuple[int, ...]:
-        return (STRETCH,) if slot.stretched else tuple(slot.shape)
+        return (CHUNK,) if slot.chunked else tuple(slot.shape)
 
     def _cut(self, slot: Slot, count: int, flat: Iterable[Any]) -> None:
         shape = self._shape(slot)

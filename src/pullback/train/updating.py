@@ -11,7 +11,7 @@ import numpy as np
 from .. import tree
 from ..autodiff.gradients import Gradients, backward
 from ..errors import ConfigurationError, NumericalInstabilityError
-from ..functions.carried import is_symbolic
+from ..functions.carry import is_symbolic
 from ..functions.creation import asarray
 from ..modes import no_grad
 from ..optim.accumulation import Accumulation

@@ -8,7 +8,7 @@ from typing import Any
 from .. import backends, modes, tree
 from ..autodiff import guard
 from ..autodiff.engine import walk
-from ..autodiff.forward import Dual, pull, variable
+from ..autodiff.forward import Dual, variable, vjp_of
 from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
@@ -58,7 +58,7 @@ class Pass:
                 return self.gradients(pairs, retain, guarded)
         pairs = [(resolved(out), resolved(c)) for out, c in pairs]
         if self.stays or any([c._node is not None or isinstance(c, Dual) for _, c in pairs]):
-            found = pull([out for out, _ in pairs], [c for _, c in pairs], self.variables) if pairs else []
+            found = vjp_of([out for out, _ in pairs], [c for _, c in pairs], self.variables) if pairs else []
             return [
                 TENSORS.zeros_like(v) if g is None else g
                 for v, g in zip(self.variables, found or [None] * len(self.variables))

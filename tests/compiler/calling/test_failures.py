@@ -103,7 +103,7 @@ def test_no_memory_at_a_later_call_changes_nothing(monkeypatch: pytest.MonkeyPat
     def no_memory(*args: Any) -> Any:
         raise MemoryError("none")
 
-    monkeypatch.setitem(made.quick.__globals__, "empty", no_memory)
+    monkeypatch.setitem(made.fast_path.__globals__, "empty", no_memory)
     monkeypatch.setattr("pullback.compiler.calling.specialization.np.empty", no_memory)
     with pytest.raises(MemoryError, match="256 bytes"):
         f(x)

@@ -46,7 +46,7 @@ def test_memory_is_flat_over_many_small_calls() -> None:
     x, y = batch(1)
     for _ in range(2000):
         step(x, y)
-    assert step._latest().quick is not None and step._latest().built.executable.keeps_lock
+    assert step._latest().fast_path is not None and step._latest().built.executable.keeps_lock
     before = resident()
     for _ in range(100_000):
         step(x, y)
@@ -74,7 +74,7 @@ def test_memory_is_flat_over_calls_of_the_long_way() -> None:
     x = pb.ones(64)
     for _ in range(200):
         f({"x": x})["total"].backward()
-    assert f._latest().quick is None and f._latest().pulled is not None
+    assert f._latest().fast_path is None and f._latest().vjp is not None
     before = resident()
     for _ in range(3000):
         f({"x": x})["total"].backward()

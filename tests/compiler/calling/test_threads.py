@@ -68,7 +68,7 @@ def test_no_two_calls_get_the_same_random_numbers() -> None:
     f = pb.compile(lambda x: pb.dropout(x, 0.5))
     x = pb.ones(128)
     f(x)
-    assert f._latest().quick is not None
+    assert f._latest().fast_path is not None
     seen: list[bytes] = []
 
     def work() -> None:
@@ -239,7 +239,7 @@ def test_an_array_that_is_replaced_during_a_run_lives_until_its_end(monkeypatch:
     f = pb.compile(lambda x: (pb.tanh(x @ w) @ w).sum())
     x = pb.ones((512, 512))
     expected = f(x).item()
-    assert f._latest().quick is not None and not f._latest().built.executable.keeps_lock
+    assert f._latest().fast_path is not None and not f._latest().built.executable.keeps_lock
     stop = time.monotonic() + 1.5
 
     def swap() -> None:

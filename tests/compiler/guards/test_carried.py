@@ -105,4 +105,4 @@ def test_trees_of_arguments_in_runs_that_let_other_threads_run() -> None:
     for factor in (1.0, 2.0, 3.0):
         found = function({"x": large * factor, "y": [large]}, more=(0, large))
         assert found.item() == pytest.approx(400.0**3 * factor + 400.0**2, rel=1e-5)
-    assert function.traces == 1 and function._latest().quick is not None
+    assert function.traces == 1 and function._latest().fast_path is not None

@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 
 from pullback.compiler.llvm.code import ITEMSIZE, Emitted
-from pullback.compiler.llvm.loops import emitting as loops
+from pullback.compiler.llvm.loops import emit_loop as loops
 from pullback.compiler.llvm.runtime import jit
 from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
 

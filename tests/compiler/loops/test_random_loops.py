@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.loops import emitting as loops
+from pullback.compiler.llvm.loops import emit_loop as loops
 from pullback.compiler.lowering.kernels import Loop
 
 from .evaluation import FLOATS, INTEGERS, Compiled, RandomLoop

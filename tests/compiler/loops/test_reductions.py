@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.loops import emitting as loops
+from pullback.compiler.llvm.loops import emit_loop as loops
 from pullback.compiler.llvm.registers import REGISTER_BYTES
 from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
 

@@ -107,9 +107,9 @@ class Machine:
         elif isinstance(kernel, Host):
             self.host(kernel, call)
         else:
-            from . import whole_reference
+            from . import custom_reference
 
-            whole_reference.run(self, kernel, call)
+            custom_reference.run(self, kernel, call)
         for location in call.reads:
             self.poison(location)
         for location in call.writes:

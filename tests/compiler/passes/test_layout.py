@@ -10,7 +10,7 @@ import pytest
 from pullback.compiler.interpreter import run
 from pullback.compiler.passes.dead_code import without_dead_code
 from pullback.compiler.passes.layout import with_less_movement
-from pullback.compiler.passes.parts import stretch_of, with_joined_parts
+from pullback.compiler.passes.parts import slice_of, with_joined_parts
 from pullback.compiler.passes.pipeline import optimize
 from pullback.compiler.program import Program, Value
 
@@ -211,8 +211,8 @@ def test_infinities_and_nan_survive_counting() -> None:
 # -- parts -------------------------------------------------------------------------------------------
 
 
-def stretches(*bounds: tuple[int, int], axis: int = -1) -> tuple[Builder, Value]:
-    """The sum of arrays of shape (4, 6) that are zero but for stretches of an axis."""
+def slices(*bounds: tuple[int, int], axis: int = -1) -> tuple[Builder, Value]:
+    """The sum of arrays of shape (4, 6) that are zero but for slices of an axis."""
     b = Builder()
     total: Any = None
     for start, stop in bounds:
@@ -231,15 +231,15 @@ def joined(b: Builder, total: Value) -> list[str]:
 
 
 def test_stretches_side_by_side_are_put_together() -> None:
-    assert joined(*stretches((4, 6), (2, 4), (0, 2))) == ["concat"]
-    assert joined(*stretches((0, 1), (1, 4), axis=0)) == ["concat"]
-    assert joined(*stretches((0, 2), (2, 5))) == ["concat", "place"]
+    assert joined(*slices((4, 6), (2, 4), (0, 2))) == ["concat"]
+    assert joined(*slices((0, 1), (1, 4), axis=0)) == ["concat"]
+    assert joined(*slices((0, 2), (2, 5))) == ["concat", "place"]
 
 
 def test_stretches_that_overlap_or_leave_gaps_are_added() -> None:
-    assert joined(*stretches((0, 3), (2, 6))) == ["place", "place", "add"]
-    assert joined(*stretches((0, 2), (3, 6))) == ["place", "place", "add"]
-    assert joined(*stretches((0, 2), (0, 2))) == ["place", "place", "add"]
+    assert joined(*slices((0, 3), (2, 6))) == ["place", "place", "add"]
+    assert joined(*slices((0, 2), (3, 6))) == ["place", "place", "add"]
+    assert joined(*slices((0, 2), (0, 2))) == ["place", "place", "add"]
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -284,9 +284,9 @@ def test_parts_are_put_together_at_once_along_one_axis() -> None:
 
 def test_which_indices_are_stretches() -> None:
     shape = (4, 6)
-    assert stretch_of((slice(None), slice(1, 3)), shape) == (1, 1, 3)
-    assert stretch_of((..., slice(-2, None)), shape) == (1, 4, 6)
-    assert stretch_of(slice(0, 9), shape) == (0, 0, 4)
+    assert slice_of((slice(None), slice(1, 3)), shape) == (1, 1, 3)
+    assert slice_of((..., slice(-2, None)), shape) == (1, 4, 6)
+    assert slice_of(slice(0, 9), shape) == (0, 0, 4)
     for index in (
         (0,),
         (slice(None, None, 2),),
@@ -294,7 +294,7 @@ def test_which_indices_are_stretches() -> None:
         (None, slice(0, 1)),
         (slice(0, 1), Value((), int)),
     ):
-        assert stretch_of(index, shape) is None
+        assert slice_of(index, shape) is None
 
 
 def test_chosen_elements_alone_are_computed() -> None:

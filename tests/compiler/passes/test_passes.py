@@ -15,7 +15,7 @@ from pullback.compiler.passes.constants import LARGEST, with_folded_constants
 from pullback.compiler.passes.dead_code import without_dead_code
 from pullback.compiler.passes.layout import with_less_movement
 from pullback.compiler.passes.parts import with_joined_parts
-from pullback.compiler.passes.reductions import with_fewer_reductions
+from pullback.compiler.passes.shrink_reductions import with_fewer_reductions
 from pullback.compiler.program import Instruction, Program, Value
 
 from ..programs import Builder, assert_same_meaning, random_program

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pullback.compiler.llvm import emission
-from pullback.compiler.llvm.products import blas, emitting as products, library as product_library
-from pullback.compiler.llvm.products.form import form_of
+from pullback.compiler.llvm.products import blas, emit_product as products, product_library
+from pullback.compiler.llvm.products.product_form import form_of
 from pullback.compiler.llvm.runtime import jit, natives
 from pullback.compiler.lowering.kernels import Product
 

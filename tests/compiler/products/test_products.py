@@ -11,8 +11,8 @@ import pytest
 from llvmlite import ir
 
 from pullback.compiler.llvm.code import Emitted
-from pullback.compiler.llvm.products import blas, emitting as products
-from pullback.compiler.llvm.products.form import form_of
+from pullback.compiler.llvm.products import blas, emit_product as products
+from pullback.compiler.llvm.products.product_form import form_of
 from pullback.compiler.llvm.products.small_products import Machine, emit_own, host
 from pullback.compiler.lowering.kernels import Product
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Container, Iterable
 
 from ... import backends
 from ...errors import DtypeError
-from .kept import Kept, Origin, Replay, Step, replay_of
+from .saved import Origin, Replay, Saved, Step, replay_of
 from .strategies import Strategy
 
 _LOOKED_AT = 32  # steps looked at to estimate what running again takes
@@ -58,7 +58,7 @@ class BudgetCheckpointing(Strategy):
     def __repr__(self) -> str:
         return f"BudgetCheckpointing({self.bytes})"
 
-    def keep(self, origin: Origin, raw: Any) -> Kept:
+    def keep(self, origin: Origin, raw: Any) -> Saved:
         kept = origin.kept()
         if kept is None:
             kept = self.make(origin, raw)
@@ -113,7 +113,7 @@ class BudgetCheckpointing(Strategy):
         """Note that `working` bytes were in use beside what is held."""
         self.peak = max(self.peak, self.held + working)
 
-    def make_room(self, working: int, pinned: Iterable[Kept]) -> None:
+    def make_room(self, working: int, pinned: Iterable[Saved]) -> None:
         """Before running again: drop what leaves no room for `working` bytes, but nothing that is `pinned`."""
         with self._lock:
             self._working = working
@@ -162,7 +162,7 @@ class BudgetCheckpointing(Strategy):
         for kept, replay in replays:
             self.remove(kept)
             kept.drop(replay)
-            inputs = sum([x.origin.nbytes for x in replay.operands if isinstance(x, Kept) and x.raw is None])
+            inputs = sum([x.origin.nbytes for x in replay.operands if isinstance(x, Saved) and x.raw is None])
             self._reserve = max(self._reserve, kept.origin.nbytes + inputs)
         return True
 
@@ -181,7 +181,7 @@ class _Buffer:
         self.members: weakref.WeakSet[_Counted] = weakref.WeakSet()
 
 
-class _Counted(Kept):
+class _Counted(Saved):
     """What is kept under a budget, which is told when it goes."""
 
     __slots__ = ("budget", "buffer")
@@ -199,7 +199,7 @@ class _Counted(Kept):
         self.budget.remove(self)  # before its memory can be somebody else's
         self.raw = None
 
-    def before_replays(self, working: Callable[[], int], pinned: Iterable[Kept]) -> None:
+    def before_replays(self, working: Callable[[], int], pinned: Iterable[Saved]) -> None:
         self.budget.make_room(working(), pinned)
 
     def during_replays(self, working: Callable[[], int]) -> None:
@@ -223,7 +223,7 @@ def _always(step: Step) -> bool:
     return True
 
 
-def _seconds(kept: Iterable[Kept]) -> float:
+def _seconds(kept: Iterable[Saved]) -> float:
     """About what running again takes that makes these arrays, of which none is there."""
     stack = [step for x in kept if (step := x.origin.step()) is not None]
     seen = set(stack)

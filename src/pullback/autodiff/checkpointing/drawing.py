@@ -10,8 +10,8 @@ import numpy as np
 from ...dtypes import DType
 from ...random import Generator, at_state
 from ...tensor.core import Tensor
-from .kept import Origin, Step
 from .recording import bytes_of
+from .saved import Origin, Step
 
 
 class _Drawing:

@@ -7,12 +7,12 @@ from typing import Any
 from ... import backends
 from ...operations import Operation
 from ...tensor.core import Tensor, make
-from ..apply import made_by, new_node, restoration
+from ..apply import made_by, new_node, unbroadcasting
 from ..graph import Leaf, Node
 from ..recipe import Recipe
 from ..tables import table_for
-from .kept import Kept, Origin, Step
 from .replay import values_of
+from .saved import Origin, Saved, Step
 
 _DEEPEST = 16  # untracked steps that hold each other: a state that is computed from itself for ever must not grow
 
@@ -43,7 +43,7 @@ def record(
         gathered = recipe.gather(tuple(raws) if operation.variadic else raws, static, outputs, residuals)
         saved = _kept(strategy, step, recipe, gathered, operands, origins, len(outputs))
         parents = tuple([node for node in nodes if node is not None])
-        node = new_node(_replaying(recipe), parents, (*saved, step), restoration(operation, raws, nodes, outputs[0]))
+        node = new_node(_replaying(recipe), parents, (*saved, step), unbroadcasting(operation, raws, nodes, outputs[0]))
         result = made_by(node, backend, operation, outputs)
     else:
         made = [make(out, None) for out in outputs]
@@ -57,7 +57,7 @@ def record(
 
 def _is_light(step: Step, outputs: tuple[Any, ...]) -> bool:
     """Whether an untracked result, which holds its step for as long as it lives, is worth what that holds in turn."""
-    if not any([isinstance(x, (Origin, Kept)) for x in step.operands]):
+    if not any([isinstance(x, (Origin, Saved)) for x in step.operands]):
         return False
     for x in step.operands:
         if isinstance(x, Origin):
@@ -65,7 +65,7 @@ def _is_light(step: Step, outputs: tuple[Any, ...]) -> bool:
                 step.given += x.holder.given
                 step.depth = max(step.depth, x.holder.depth + 1)
         else:
-            step.given += x.origin.nbytes if isinstance(x, Kept) else bytes_of(x)
+            step.given += x.origin.nbytes if isinstance(x, Saved) else bytes_of(x)
     return step.depth <= _DEEPEST and step.given <= sum([bytes_of(out) for out in outputs])
 
 
@@ -97,9 +97,9 @@ def _kept(
     operation = recipe.operation
 
     def keep(origin: Any, raw: Any) -> Any:
-        if not isinstance(origin, (Origin, Kept)):
+        if not isinstance(origin, (Origin, Saved)):
             return raw
-        kept = origin if isinstance(origin, Kept) else strategy.keep(origin, raw)
+        kept = origin if isinstance(origin, Saved) else strategy.keep(origin, raw)
         if kept.first is None or kept.first > step.seq:
             kept.first = step.seq
         return kept
@@ -150,7 +150,7 @@ def _taken(saved: tuple[Any, ...]) -> list[Any]:
     values = values_of(saved[:-1], current)
     for x in saved[:-1]:
         for part in x if type(x) is tuple else (x,):
-            if isinstance(part, Kept) and part.replay is not None and part.first == current:
+            if isinstance(part, Saved) and part.replay is not None and part.first == current:
                 part.forget()
     return values
 
@@ -162,4 +162,4 @@ def _unpack(saved: tuple[Any, ...], walking: bool) -> list[Any]:
 
 def _bytes_kept(*saved: Any) -> int:
     parts = [part for x in saved for part in (x if type(x) is tuple else (x,))]
-    return sum([bytes_of(part.raw if isinstance(part, Kept) else part) for part in parts])
+    return sum([bytes_of(part.raw if isinstance(part, Saved) else part) for part in parts])

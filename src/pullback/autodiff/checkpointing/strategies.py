@@ -8,8 +8,8 @@ from typing import Any, Callable, Iterator, TypeVar
 
 from ... import modes
 from ...errors import DtypeError
-from .kept import Kept, Origin, Step, replay_of
 from .recording import bytes_of, is_variable, operand_of, record
+from .saved import Origin, Saved, Step, replay_of
 
 _RUNS_LATER = 0x20 | 0x80 | 0x200  # the flags of generators, coroutines and asynchronous generators
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -44,13 +44,13 @@ class Strategy:
     def classify(self, step: Step, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Note in `step` what `keep` wants to know of it."""
 
-    def keep(self, origin: Origin, raw: Any) -> Kept:
+    def keep(self, origin: Origin, raw: Any) -> Saved:
         """What a node holds of an array that its rule needs."""
         raise NotImplementedError
 
-    def make(self, origin: Origin, raw: Any) -> Kept:
+    def make(self, origin: Origin, raw: Any) -> Saved:
         """Something to keep an array with, or to compute it again."""
-        return Kept(origin, raw)
+        return Saved(origin, raw)
 
 
 class BalancedCheckpointing(Strategy):
@@ -87,11 +87,11 @@ class BalancedCheckpointing(Strategy):
         if run < self.LONGEST and given <= sum([bytes_of(out) for out in outputs]):
             step.run = run + 1
 
-    def keep(self, origin: Origin, raw: Any) -> Kept:
+    def keep(self, origin: Origin, raw: Any) -> Saved:
         kept = origin.kept()
         if kept is not None:
             return kept
-        kept = Kept(origin, raw)
+        kept = Saved(origin, raw)
         step = origin.step()
         if step is not None and step.run:
             replay = replay_of(step, _is_cheap)
@@ -110,7 +110,7 @@ class Region(Strategy):
     def __init__(self, outer: Strategy | None) -> None:
         self.region = self
         self.outer = outer
-        self._dropped: list[weakref.ref[Kept]] = []
+        self._dropped: list[weakref.ref[Saved]] = []
 
     def operand(self, step: Step, x: Any, raw: Any) -> Any:
         operand = operand_of(x, raw)
@@ -126,7 +126,7 @@ class Region(Strategy):
             kept.first = step.seq  # so that whoever computes it again holds it for this region
         return kept
 
-    def keep(self, origin: Origin, raw: Any) -> Kept:
+    def keep(self, origin: Origin, raw: Any) -> Saved:
         kept = origin.kept()
         if kept is None:
             kept = self.make(origin, raw)
@@ -139,8 +139,8 @@ class Region(Strategy):
         self._dropped.append(weakref.ref(kept))
         return kept
 
-    def make(self, origin: Origin, raw: Any) -> Kept:
-        return Kept(origin, raw) if self.outer is None else self.outer.make(origin, raw)
+    def make(self, origin: Origin, raw: Any) -> Saved:
+        return Saved(origin, raw) if self.outer is None else self.outer.make(origin, raw)
 
     def around(self) -> Iterator[Region]:
         """This region, and those that it is in."""
@@ -152,7 +152,7 @@ class Region(Strategy):
     def _ran_here(self, step: Step) -> bool:
         return step.region is self or (step.region is not None and self in step.region.around())
 
-    def dropped_before(self, current: int) -> list[Kept]:
+    def dropped_before(self, current: int) -> list[Saved]:
         """What was dropped and is needed by nodes that a walk at `current` has yet to come to."""
         alive = [kept for reference in self._dropped if (kept := reference()) is not None]
         return [kept for kept in alive if kept.raw is None and kept.first is not None and kept.first < current]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as _np
 
-from ..stretches import stretch as _stretch
+from ..axis_slice import axis_slice as _axis_slice
 from .precision import computed_in as _computed_in, in_float32 as _in_float32
 from .scaling import all_between as _all_between, in_units as _in_units, lost_squares as _lost_squares
 
@@ -111,7 +111,7 @@ def cumulative_prod(x: Any, axis: Any, reverse: bool = False, exclusive: bool = 
         return _np.cumprod(x, axis[0])
     out = _np.ones_like(x)
     if x.shape[axis[0]] > 1:
-        _np.cumprod(x[_stretch(axis[0], None, -1)], axis[0], out=out[_stretch(axis[0], 1, None)])
+        _np.cumprod(x[_axis_slice(axis[0], None, -1)], axis[0], out=out[_axis_slice(axis[0], 1, None)])
     return out
 
 
@@ -119,9 +119,9 @@ def shift(x: Any, axis: Any, offset: int) -> Any:
     """Move elements along an axis; zeros come in where nothing was."""
     out = _np.zeros_like(x)
     if offset >= 0:
-        out[_stretch(axis[0], offset, None)] = x[_stretch(axis[0], None, -offset or None)]
+        out[_axis_slice(axis[0], offset, None)] = x[_axis_slice(axis[0], None, -offset or None)]
     else:
-        out[_stretch(axis[0], None, offset)] = x[_stretch(axis[0], -offset, None)]
+        out[_axis_slice(axis[0], None, offset)] = x[_axis_slice(axis[0], -offset, None)]
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..stretches import stretch
+from ..axis_slice import axis_slice
 
 
 def shift(xp: Any, x: Any, axis: Any, offset: int) -> Any:
@@ -19,8 +19,8 @@ def _shifted(xp: Any, x: Any, axis: int, offset: int, coming_in: int) -> Any:
     shape[axis] = lost
     new = xp.full(tuple(shape), coming_in, x.dtype, x)
     if offset >= 0:
-        return xp.concat([new, xp.getitem(x, stretch(axis, None, length - lost))], axis)
-    return xp.concat([xp.getitem(x, stretch(axis, lost, None)), new], axis)
+        return xp.concat([new, xp.getitem(x, axis_slice(axis, None, length - lost))], axis)
+    return xp.concat([xp.getitem(x, axis_slice(axis, lost, None)), new], axis)
 
 
 def cumulative_prod(xp: Any, x: Any, axis: Any, reverse: bool = False, exclusive: bool = False) -> Any:

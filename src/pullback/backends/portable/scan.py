@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..stretches import stretch
+from ..axis_slice import axis_slice
 
 
 def _first_and_rest(length: int, axis: int, reverse: bool) -> tuple[Any, Any]:
     """The indices of the step taken first and of the others."""
     if reverse:
-        return stretch(axis, length - 1, length), stretch(axis, 0, length - 1)
-    return stretch(axis, 0, 1), stretch(axis, 1, length)
+        return axis_slice(axis, length - 1, length), axis_slice(axis, 0, length - 1)
+    return axis_slice(axis, 0, 1), axis_slice(axis, 1, length)
 
 
 def _joined(xp: Any, first: Any, rest: Any, axis: int, reverse: bool) -> Any:

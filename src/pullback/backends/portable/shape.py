@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..stretches import stretch
+from ..axis_slice import axis_slice
 
 
 def pad(xp: Any, x: Any, widths: Any, value: Any) -> Any:
@@ -22,7 +22,7 @@ def split(xp: Any, x: Any, sizes: Any, axis: int) -> Any:
     """Parts of the given sizes, one after the other along `axis`."""
     parts, start = [], 0
     for size in sizes:
-        parts.append(xp.getitem(x, stretch(axis, start, start + size)))
+        parts.append(xp.getitem(x, axis_slice(axis, start, start + size)))
         start += size
     return tuple(parts)
 
@@ -33,7 +33,7 @@ def resize(xp: Any, x: Any, size: int, axis: int) -> Any:
     if present == size:
         return x
     if present > size:
-        return xp.getitem(x, stretch(axis, 0, size))
+        return xp.getitem(x, axis_slice(axis, 0, size))
     widths = [(0, 0)] * len(x.shape)
     widths[axis] = (0, size - present)
     return xp.pad(x, tuple(widths), 0)

@@ -97,7 +97,7 @@ class Compiled:
         self._reads = reads or {}  # what a function of the library's reads, of which nobody else can know
         self.recompilations: list[str] = []  # why, each time after the first
         self._programs: list[Specialization] = []  # the one used last comes first
-        self._quick: Any = None  # the short way of the first one
+        self._fast_path: Any = None  # the short way of the first one
         self._unsteady: set[Any] = set()
         self._stability = Stability(self._name)
         self._traces = 0
@@ -172,9 +172,9 @@ class Compiled:
     # -- calling -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        quick = self._quick
-        if quick is not None:
-            result = quick(args, kwargs)
+        fast_path = self._fast_path
+        if fast_path is not None:
+            result = fast_path(args, kwargs)
             if result is not NotImplemented:
                 return result
         return self._general(args, kwargs)
@@ -190,10 +190,10 @@ class Compiled:
     def _long_way(self, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         if mode is not None and (mode.tracing is not None or mode.check_every_operation or mode.tapes):
             return self.function(*args, **kwargs)  # inside another trace, or under somebody who wants to see it all
-        self._calls -= self._quick is not None  # the short way has counted this call, and the others count it again
+        self._calls -= self._fast_path is not None  # the short way has counted this call, and the others count it again
         for made in self._programs[1:_RECENT]:
-            if made.quick is not None:
-                result = made.quick(args, kwargs)
+            if made.fast_path is not None:
+                result = made.fast_path(args, kwargs)
                 if result is not NotImplemented:
                     self._use(made)
                     return result
@@ -252,13 +252,13 @@ class Compiled:
         with signals_later():
             result = verified(self, made, arguments, tell)
         made.new_inputs = []
-        self._quick = made.quick if made in self._programs else None
+        self._fast_path = made.fast_path if made in self._programs else None
         return result
 
     def _drop(self, made: Specialization) -> None:
         """Forget a program that is not right."""
         self._programs = [other for other in self._programs if other is not made]
-        self._quick = None
+        self._fast_path = None
 
     def _use(self, made: Specialization) -> None:
         """Have a program first among those that are tried."""
@@ -266,7 +266,7 @@ class Compiled:
         for other in programs[_MOST_PROGRAMS:]:
             self._calls += int(other.calls[0])
         self._programs = programs[:_MOST_PROGRAMS]
-        self._quick = None if made.new_inputs else made.quick
+        self._fast_path = None if made.new_inputs else made.fast_path
 
     def _audit(self, made: Specialization, arguments: Arguments) -> None:
         """Trace once more, and see whether the program is the same."""
@@ -287,16 +287,16 @@ class Compiled:
 
     def _renew(self, made: Specialization, arguments: Arguments) -> None:
         """Write the native guards again: all is well, and yet they have said no."""
-        if made.quick is not None and made.renewals < _MOST_RENEWALS:
+        if made.fast_path is not None and made.renewals < _MOST_RENEWALS:
             made.renewals += 1
-            self._make_quick(made, arguments)
+            self._make_fast_path(made, arguments)
 
-    def _make_quick(self, made: Specialization, arguments: Arguments) -> None:
-        from .quick import quick_call, quick_check  # needs llvmlite, unlike all else here
+    def _make_fast_path(self, made: Specialization, arguments: Arguments) -> None:
+        from .fast_path import fast_call, fast_check  # needs llvmlite, unlike all else here
 
         with signals_later():
-            made.quick = quick_call(made, self.function, arguments)
-            made.holds = quick_check(made) if made.quick is None else None
+            made.fast_path = fast_call(made, self.function, arguments)
+            made.holds = fast_check(made) if made.fast_path is None else None
 
     @collecting_later
     def _new(self, arguments: Arguments, modes_now: Any, changes: list[Any]) -> tuple[Specialization, Arguments]:
@@ -316,7 +316,7 @@ class Compiled:
         made.schedule = Schedule(made.calls, made.trace_seconds)
         made.digest = digest(made)
         made.build()
-        self._make_quick(made, arguments)
+        self._make_fast_path(made, arguments)
         made.is_steady = True
         self._traces += 1
         if reason is not None:
@@ -376,7 +376,7 @@ def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any
     """Run a program, and see how long it takes, to know when it is to be audited."""
     result = made.run(arguments, inputs)
     if made.schedule is not None:
-        if made.quick is None:
+        if made.fast_path is None:
             made.calls[0] += 1
         made.schedule.note(made.run_seconds)
     return result

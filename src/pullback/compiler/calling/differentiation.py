@@ -21,7 +21,7 @@ from ..program import Program, Value
 from ..tracing.symbol import Symbol
 
 
-class Pulled:
+class CompiledVjp:
     """How cotangents of a program's results become gradients of the variables and arguments it depends on."""
 
     def __init__(self, name: str, numbers: list[int], cotangents: list[Value], backward: Program) -> None:
@@ -41,7 +41,7 @@ class Pulled:
     @classmethod
     def traced(
         cls, name: str, trace: Any, program: Program, tracked: dict[int, Node], given: Any, arguments: Any
-    ) -> Pulled | None:
+    ) -> CompiledVjp | None:
         """Continue the trace with the walk; `program` gets what the walk needs as more outputs."""
         recorder = trace.recorder
         first = len(recorder.instructions)
@@ -82,21 +82,21 @@ class Pulled:
         backward = Program(
             [*residuals, *cotangents, *asked, *constants], instructions, [*gradients, *flags], [], constants
         )
-        pulled = cls(name, list(tracked), cotangents, backward)
-        pulled.sources, pulled.residuals, pulled.chooses = sources, residuals, bool(asked)
-        pulled.asking = _dependence(instructions, cotangents, gradients)
+        vjp = cls(name, list(tracked), cotangents, backward)
+        vjp.sources, vjp.residuals, vjp.chooses = sources, residuals, bool(asked)
+        vjp.asking = _dependence(instructions, cotangents, gradients)
         updated = {target for target, _ in program.updates}  # of these the old values are wanted, as outputs
         inputs = {value: i for i, value in enumerate(program.inputs) if value not in updated}
         outputs = {value: i for i, value in enumerate(program.outputs)}
         for value in residuals:
             if value in inputs:
-                pulled.inputs[value] = inputs[value]
+                vjp.inputs[value] = inputs[value]
             else:
                 if value not in outputs:
                     outputs[value] = len(program.outputs)
                     program.outputs.append(value)
-                pulled.outputs[value] = outputs[value]
-        return pulled
+                vjp.outputs[value] = outputs[value]
+        return vjp
 
     # -- a call ------------------------------------------------------------------------------------
 

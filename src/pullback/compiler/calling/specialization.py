@@ -38,7 +38,7 @@ class Specialization:
         self.container: type | None = None  # of the result, where it is no tensor itself
         self.leaves: list[Any] = []  # of the result: `Output` or `Fixed`
         self.returns_arrays = False
-        self.pulled: Any = None  # how gradients go back through a call, if a result needs any
+        self.vjp: Any = None  # how gradients go back through a call, if a result needs any
         self.written: list[tuple[int, int]] = []  # (leaf of an argument, output): arguments that were written to
         self.cells: list[tuple[Any, Any, Any]] = []  # (cell, what was in it, number of an output, None or `SAME`)
         self.left: list[Left] = []  # what calls leave at places outside
@@ -51,7 +51,7 @@ class Specialization:
         self.schedule: Any = None  # of audits, if there are any
         self.digest: Any = None  # of the program as it was traced
         self.key: Any = None  # of the arguments and modes it is for
-        self.quick: Any = None
+        self.fast_path: Any = None
         self.holds: Any = None  # whether all guards do, natively, where there is no short way
         self.renewals = 0
         self.new_inputs: list[str] = []  # names of numbers that have just become inputs
@@ -151,7 +151,7 @@ class Specialization:
             if isinstance(error, (IndexError, ValueError, OverflowError)) and not isinstance(error, PullbackError):
                 raise RefusedError from None  # the function itself says it as it always does
             raise
-        residuals = [] if self.pulled is None else self.pulled.kept(inputs, outputs)
+        residuals = [] if self.vjp is None else self.vjp.kept(inputs, outputs)
         del inputs
         if self.is_guarded and not outputs.pop():
             self._take_back(states)
@@ -177,7 +177,7 @@ class Specialization:
             tensor._raw = outputs[number]
             tensor._origin = None
             separate(tensor)
-        tracked = {} if self.pulled is None else self.pulled.tensors(arguments, outputs, residuals)
+        tracked = {} if self.vjp is None else self.vjp.tensors(arguments, outputs, residuals)
 
         known: dict[Output, Any] = {}
 

@@ -30,7 +30,7 @@ from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
 from .arguments import Arguments, is_whole
 from .checks import guarded
-from .differentiation import Pulled
+from .differentiation import CompiledVjp
 from .inputs import find_inputs
 from .refusing import refuse_caught, refuse_changed_arguments, refuse_result
 from .specialization import SAME, Fixed, Left, Output, RefusedError, Specialization
@@ -142,14 +142,14 @@ def specialize(
                 number = outputs.setdefault(trace.resolve(after)._raw.value, len(outputs))
                 created.append((cell, before, number))
         program = trace.finish([value for value, _ in symbols], list(outputs))
-        pulled = Pulled.traced(name, trace, program, tracked, symbols, arguments) if tracked else None
+        vjp = CompiledVjp.traced(name, trace, program, tracked, symbols, arguments) if tracked else None
     finally:
         trace.close()
     trace.settle()
     made = Specialization(name, program, trace, guards)
     made.feeds = feeds
     made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
-    made.left, made.pulled, made.container = left, pulled, container
+    made.left, made.vjp, made.container = left, vjp, container
     there = {*program.inputs, *(value for step in program.instructions for value in step.results)}
     bounds = [bound for bound in trace.recorder.bounds if bound[0] in there]  # not those of the walk outside
     requirements = [value for value in trace.recorder.requirements if value in there]

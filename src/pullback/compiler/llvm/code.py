@@ -67,10 +67,10 @@ class Code:
         return b.bitcast(b.load(slot), STORED[dtype].as_pointer())
 
     @contextmanager
-    def loop(self, start: Any, stop: Any, step: int = 1, *carried: Any) -> Iterator[tuple[Any, ...]]:
+    def loop(self, start: Any, stop: Any, step: int = 1, *carry: Any) -> Iterator[tuple[Any, ...]]:
         """A loop over start, start + step, ... below stop: gives (index, *phis); call `again(*values)` at its end.
 
-        Without `carried` values nothing need be called. The values after the loop are in `results` of the last loop.
+        Without `carry` values nothing need be called. The values after the loop are in `results` of the last loop.
         """
         b = self.b
         before = b.block
@@ -81,8 +81,8 @@ class Code:
         b.position_at_end(head)
         index = b.phi(I64)
         index.add_incoming(start, before)
-        phis = [b.phi(value.type) for value in carried]
-        for phi, value in zip(phis, carried):
+        phis = [b.phi(value.type) for value in carry]
+        for phi, value in zip(phis, carry):
             phi.add_incoming(value, before)
         b.cbranch(b.icmp_signed("<", index, stop), body, done)
         b.position_at_end(body)
@@ -98,7 +98,7 @@ class Code:
         self.results = tuple(phis)
 
     def again(self, *values: Any) -> None:
-        """What the carried values of the innermost loop become for its next round."""
+        """What the carry values of the innermost loop become for its next round."""
         self._next = values
 
     def end_function(self) -> None:

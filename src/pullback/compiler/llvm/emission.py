@@ -14,14 +14,14 @@ Emitter = Callable[[ir.Module, str, Any], Emitted]
 
 #: Modules of this package, imported when needed, by the kernels of `lowering` whose code they write in `emit`.
 _MODULES = {
-    "Loop": "loops.emitting",
-    "Product": "products.emitting",
+    "Loop": "loops.emit_loop",
+    "Product": "products.emit_product",
     "Scan": "kernels.scan",
     "ScanGradient": "kernels.scan",
-    "Gather": "kernels.gathering",
-    "Scatter": "kernels.gathering",
-    "GatherAlong": "kernels.gathering",
-    "ScatterAlong": "kernels.gathering",
+    "Gather": "kernels.gather",
+    "Scatter": "kernels.gather",
+    "GatherAlong": "kernels.gather",
+    "ScatterAlong": "kernels.gather",
     "Attention": "kernels.attention",
     "AttentionGradient": "kernels.attention_gradient",
     "Running": "kernels.running",
@@ -31,7 +31,7 @@ _MODULES = {
 _LOWERING = f"{__package__.rpartition('.')[0]}.lowering."
 
 #: Modules whose function `address` knows where the functions are whose names begin so, however many there are.
-_FAMILIES = {"pullback_product_": "products.library"}
+_FAMILIES = {"pullback_product_": "products.product_library"}
 
 _emitters: dict[type, Emitter] = {}
 _symbols: dict[str, Callable[[], int]] = {}

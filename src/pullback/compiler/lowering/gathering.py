@@ -10,10 +10,10 @@ from typing import Any, Callable
 from ..program import Instruction, Value
 from ..shapes import broadcast_shape
 from . import views as v
+from .custom import in_memory
+from .custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 from .nodes import Graph
 from .views import NATIVE, View, name_of
-from .whole import in_memory
-from .whole_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 
 Views = dict[Value, View]
 _ADDED = frozenset(("float32", "float64", "int32", "int64"))

@@ -7,7 +7,7 @@ elements. What a description means:
 `Loop`      for each index of `outer` (a row), for each index of `inner` (an element of the row): run `steps`.
 `Product`   a batch of matrix products.
 `Host`      one of NumPy's kernels, called from Python: for what has no native form.
-Those of whole operations (attention, scans, gathering, ...) are in `whole_kernels.py`.
+Those of whole operations (attention, scans, gathering, ...) are in `custom_kernels.py`.
 """
 
 from __future__ import annotations

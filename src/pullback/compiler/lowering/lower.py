@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..program import Instruction, Program, Value
-from . import host, products, reductions, scalar_steps
+from . import host, products, reduce, scalar_steps
 from .convolution import CONVOLUTION
+from .custom import CUSTOM
 from .fusion import Group, fused
 from .gathering import GATHERING
 from .kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
@@ -22,7 +23,6 @@ from .ordering import ordered
 from .pooling import POOLING
 from .sinking import mark_needed, sink
 from .views import NATIVE, Root, View, itemsize, name_of, number, whole
-from .whole import WHOLE
 
 
 def lower(program: Program) -> Schedule:
@@ -87,12 +87,12 @@ def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -
         made = scalar_steps.lowered(graph, views, instruction)
     elif op in MOVEMENT:
         made = MOVEMENT[op](graph, views, instruction)
-    elif op in reductions.REDUCTIONS:
-        made = reductions.lowered(graph, views, instruction)
+    elif op in reduce.REDUCTIONS:
+        made = reduce.lowered(graph, views, instruction)
     elif op == "matmul":
         made = products.lowered(graph, views, instruction)
-    elif op in WHOLE:
-        made = WHOLE[op](graph, views, instruction)
+    elif op in CUSTOM:
+        made = CUSTOM[op](graph, views, instruction)
     elif op in CONVOLUTION:
         made = CONVOLUTION[op](graph, views, instruction)
     elif op in POOLING:

@@ -126,7 +126,7 @@ def _taken_over(call: Planned, root: Root, number: int, last: dict[Root, int], t
 
 
 class _Arena:
-    """Free stretches of memory, and the size that all have needed so far."""
+    """Free blocks of memory, and the size that all have needed so far."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -134,7 +134,7 @@ class _Arena:
         self.lengths: dict[int, int] = {}
 
     def take(self, nbytes: int) -> int:
-        """The place for so many bytes: the smallest free stretch in which they fit."""
+        """The place for so many bytes: the smallest free block in which they fit."""
         nbytes = _rounded(nbytes)
         best = -1
         for start in self.starts:
@@ -159,7 +159,7 @@ class _Arena:
         return best
 
     def release(self, start: int, nbytes: int) -> None:
-        """Give a stretch back, joined with free neighbours."""
+        """Give a block back, joined with free neighbours."""
         nbytes = _rounded(nbytes)
         if not nbytes:
             return

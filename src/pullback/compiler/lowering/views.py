@@ -202,7 +202,7 @@ def flipped(view: View, axes: tuple[int, ...] | int | None) -> View:
 
 
 def part(view: View, axis: int, start: int, stop: int) -> View:
-    """The stretch from `start` to `stop` of an axis."""
+    """The slice from `start` to `stop` of an axis."""
     shape = list(view.shape)
     shape[axis] = stop - start
     return View(view.root, view.offset + start * view.strides[axis], tuple(shape), view.strides)

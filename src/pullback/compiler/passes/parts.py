@@ -1,7 +1,7 @@
 """Parts of arrays: put together instead of added up, and chosen before they are computed.
 
-The gradient of an array that is read in stretches is a sum of arrays that are zero but for one stretch (`place`).
-Where stretches lie side by side along an axis the sum is taken to be what it is: the stretches, one after the other.
+The gradient of an array that is read in slices is a sum of arrays that are zero but for one slice (`place`).
+Where slices lie side by side along an axis the sum is taken to be what it is: the slices, one after the other.
 (A zero may lose its sign by that.)
 """
 
@@ -15,17 +15,17 @@ from .rewriting import Table, Walk, rewritten
 
 
 def with_joined_parts(program: Program) -> Program:
-    """`program` with sums of stretches as one array, and without the computation of elements that are not chosen."""
+    """`program` with sums of slices as one array, and without the computation of elements that are not chosen."""
     return rewritten(program, RULES)
 
 
 _DEEPEST = 30  # steps that a choice moves forward at once: Python's stack is short
 
 
-def stretch_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """The axis, the start and the stop of an index that names whole axes but for a stretch of one; else None.
+def slice_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """The axis, the start and the stop of an index that names whole axes but for a slice of one; else None.
 
-    An index that names everything is a stretch of the first axis.
+    An index that names everything is a slice of the first axis.
     """
     parts = list(index) if type(index) is tuple else [index]
     if parts.count(Ellipsis) == 1:  # before values are met: they have no equality of their own
@@ -48,17 +48,17 @@ def stretch_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int] | Non
 def place(walk: Walk, instruction: Instruction) -> Any:
     """Everything at once."""
     value, shape = instruction.args[0], instruction.result.shape
-    return value if value.shape == shape and stretch_of(instruction.args[2], shape) == (0, 0, *shape[:1]) else None
+    return value if value.shape == shape and slice_of(instruction.args[2], shape) == (0, 0, *shape[:1]) else None
 
 
 def add(walk: Walk, instruction: Instruction) -> Any:
-    """Two stretches side by side, each in zeros, as one."""
+    """Two slices side by side, each in zeros, as one."""
     first, second = (walk.definition(arg, "place") for arg in instruction.args)
     shape, dtype = instruction.result.shape, instruction.result.dtype
     if first is None or second is None or first.result.shape != shape or second.result.shape != shape:
         return None
     indices = [_as_slices(placed.args[2]) for placed in (first, second)]
-    one, other = stretch_of(indices[0], shape), stretch_of(indices[1], shape)
+    one, other = slice_of(indices[0], shape), slice_of(indices[1], shape)
     if one is None or other is None or one[0] != other[0] or first.result.dtype != second.result.dtype:
         return None
     axis = one[0]
@@ -80,7 +80,7 @@ def add(walk: Walk, instruction: Instruction) -> Any:
 
 
 def _as_slices(index: Any) -> Any:
-    """An index with a stretch of one for each number in it that counts from the start."""
+    """An index with a slice of one for each number in it that counts from the start."""
     parts = index if type(index) is tuple else (index,)
     return tuple([slice(part, part + 1) if type(part) is int and part >= 0 else part for part in parts])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..program import Program
-from . import algebra, layout, parts, reductions
+from . import algebra, layout, parts, shrink_reductions
 from .common_subexpressions import without_common_subexpressions
 from .constants import with_folded_constants
 from .dead_code import without_dead_code
 from .rewriting import merged, rewritten
 
 #: Arithmetic, reductions and movement in one walk: each makes room for the others.
-SIMPLIFICATION = merged(algebra.FILLED, layout.RULES, parts.RULES, reductions.RULES, algebra.ELEMENTWISE)
+SIMPLIFICATION = merged(algebra.FILLED, layout.RULES, parts.RULES, shrink_reductions.RULES, algebra.ELEMENTWISE)
 
 _ROUNDS = 4  # one finds nearly everything; more only follow as long as something changes
 

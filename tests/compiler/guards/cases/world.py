@@ -85,7 +85,7 @@ effect("print_under_another_name", lambda: None, lambda _: SHOW("shown"), none)
 effect("print_by_a_library", lambda: None, lambda _: pprint.pprint("shown"), none)
 
 
-class Kept(logging.Handler):
+class Saved(logging.Handler):
     """Keeps messages where no code of the case sees it."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Kept(logging.Handler):
 def logged() -> Any:
     LOG.setLevel(logging.INFO)
     LOG.propagate = False
-    LOG.handlers[:] = [Kept()]
+    LOG.handlers[:] = [Saved()]
     LOG.isEnabledFor(logging.INFO)  # which it keeps
     return LOG.handlers[0]
 

@@ -86,8 +86,8 @@ def across_time(
     size = ITEMSIZE[kernel.dtype]
     width = lanes(size) if count > FEW else 1  # a vector of which most lanes are empty costs more than its numbers
     turned = [time == 1 and step not in (0, 1) and width > 1 for time, step in zip(times, steps)]
-    stretch = -(-length // width) * width * width  # elements of a turned array
-    if sum(turned) * stretch * size > _SCRATCH:
+    chunk = -(-length // width) * width * width  # elements of a turned array
+    if sum(turned) * chunk * size > _SCRATCH:
         turned = [False] * len(given)
     most = width if any(turned) else block * width
     blocks = -(-count // most)
@@ -107,7 +107,7 @@ def across_time(
                 start = b.add(places[i], b.mul(part, I64(most * steps[i])))
                 here = _Array(b.gep(pointers[i], [start]), times[i], steps[i])
                 if turned[i]:
-                    held = _Array(b.gep(scratch, [I64(sum(turned[:i]) * stretch)]), width, 1)
+                    held = _Array(b.gep(scratch, [I64(sum(turned[:i]) * chunk)]), width, 1)
                     if array < reads:
                         _turn(code, kernel.dtype, here, held, lane_count, length)
                     else:
@@ -131,7 +131,7 @@ def across_time(
                     run(most)
     code.end_function()
     cost = prod(kernel.shape) * len(given) * size * _NANOSECONDS * (4.0 if any(turned) or width == 1 else 1.0)
-    return Emitted(name, prod(batch) * blocks, cost, scratch=sum(turned) * stretch * size)
+    return Emitted(name, prod(batch) * blocks, cost, scratch=sum(turned) * chunk * size)
 
 
 def _from_end(b: Any, array: _Array, length: int) -> _Array:

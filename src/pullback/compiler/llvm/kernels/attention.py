@@ -1,6 +1,6 @@
 """Attention: softmax(scale q k^T + mask) v, with the scores of a few rows in scratch memory at a time.
 
-A unit of work is a head of k and v with all queries that share it, or a stretch of those queries where there are few
+A unit of work is a head of k and v with all queries that share it, or a chunk of those queries where there are few
 heads. Keys are packed once for all of them, transposed, so that scores are products of whole vectors.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Attention
+from ...lowering.custom_kernels import Attention
 from ..code import I64, Emitted, constant, splat
 from ..mathematics.exponentials import exp
 from ..mathematics.lanes import Lanes
@@ -35,9 +35,9 @@ def emit(module: ir.Module, name: str, kernel: Attention) -> Emitted:
     blocks = Blocks(module, name, kernel)
     b, code = blocks.b, blocks.code
     heads = prod(kernel.batch) * kernel.heads
-    stretches = max(1, min(-(-_FEW // max(1, heads)), kernel.length // (4 * blocks.rows)))
-    stretch = -(-kernel.length // (stretches * blocks.rows)) * blocks.rows
-    stretches = -(-kernel.length // stretch) if stretch else 0
+    chunks = max(1, min(-(-_FEW // max(1, heads)), kernel.length // (4 * blocks.rows)))
+    chunk = -(-kernel.length // (chunks * blocks.rows)) * blocks.rows
+    chunks = -(-kernel.length // chunk) if chunk else 0
     q, k, v = (code.pointer(i, kernel.dtype) for i in range(3))
     mask = None if kernel.mask is None else code.pointer(3, kernel.mask[0])
     out, lse = (code.pointer(i + (3 if mask is None else 4), kernel.dtype) for i in range(2))
@@ -54,9 +54,9 @@ def emit(module: ir.Module, name: str, kernel: Attention) -> Emitted:
     columns = len(kernel.batch)
 
     with code.loop(code.begin, code.end) as (unit,):
-        head = b.udiv(unit, I64(max(1, stretches)))
-        begin = b.mul(b.urem(unit, I64(max(1, stretches))), I64(stretch))
-        end = b.add(begin, I64(stretch))
+        head = b.udiv(unit, I64(max(1, chunks)))
+        begin = b.mul(b.urem(unit, I64(max(1, chunks))), I64(chunk))
+        end = b.add(begin, I64(chunk))
         end = b.select(b.icmp_signed("<", end, I64(kernel.length)), end, I64(kernel.length))
         k_at, v_at = blocks.head(head, [kernel.k, kernel.v])
         starts = blocks.head(head, queries)
@@ -93,7 +93,7 @@ def emit(module: ir.Module, name: str, kernel: Attention) -> Emitted:
     code.end_function()
     work = heads * kernel.group * kernel.length * kernel.keys * (kernel.width + kernel.value_width + 16)
     cost = work * (0.5 if kernel.is_causal else 1.0) * _NANOSECONDS * blocks.size / 4
-    return Emitted(name, heads * stretches, cost, scratch=blocks.scratch)
+    return Emitted(name, heads * chunks, cost, scratch=blocks.scratch)
 
 
 def _softmax(

@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Attention
+from ...lowering.custom_kernels import Attention
 from ..code import I64, ITEMSIZE, STORED, Code, constant
 from ..positions import Shape, offsets
 from ..strided import below, lanes, load_lanes, pieces, store_lanes

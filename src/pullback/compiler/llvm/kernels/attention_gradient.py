@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import AttentionGradient
+from ...lowering.custom_kernels import AttentionGradient
 from ..code import I64, Emitted, constant, splat
 from ..mathematics.exponentials import exp
 from ..mathematics.lanes import Lanes

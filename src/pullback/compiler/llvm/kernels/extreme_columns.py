@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Extreme
+from ...lowering.custom_kernels import Extreme
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, splat
 from ..positions import merged, offsets
 from ..strided import lanes, load_lanes, pieces, store_lanes
@@ -64,10 +64,10 @@ def _block(code: Code, kernel: Extreme, x: Any, out: Any, out_step: int, count: 
 
     start = [read(I64(0), at, mask) for at, mask in parts]
     start += [splat(b, I64(0), width) for _ in parts]
-    with code.loop(I64(1), I64(kernel.length), 1, *start) as (index, *carried):
+    with code.loop(I64(1), I64(kernel.length), 1, *start) as (index, *carry):
         here = splat(b, index, width)
         values, places = [], []
-        for (at, mask), best, place in zip(parts, carried, carried[len(parts) :]):
+        for (at, mask), best, place in zip(parts, carry, carry[len(parts) :]):
             value = read(index, at, mask)
             if is_float:  # NaN is better than any number, and nothing is better than NaN
                 is_nan, was_nan = (b.fcmp_unordered("uno", y, y) for y in (value, best))

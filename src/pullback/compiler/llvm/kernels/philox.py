@@ -1,7 +1,7 @@
 """Random numbers of the counter-based generator Philox4x32-10, bit for bit those of the NumPy kernels.
 
 Block number i of a key's stream, four words, depends on the key and on i alone: a vector computes as many blocks as it
-has 64-bit lanes. A stretch of words is written to scratch memory first, as the words that are wanted may begin inside
+has 64-bit lanes. A chunk of words is written to scratch memory first, as the words that are wanted may begin inside
 a block, and numbers are made of them from there.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Philox
+from ...lowering.custom_kernels import Philox
 from ..code import F32, F64, I8, I32, I64, Code, Emitted, constant, load, splat, store
 from ..strided import below, iota, lanes, store_lanes
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Extreme, Running
+from ...lowering.custom_kernels import Extreme, Running
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, constant, splat, store, vector
 from ..positions import merged, offsets
 from ..strided import first, folded, iota, lanes, load_lanes
@@ -68,10 +68,10 @@ def _extreme(module: ir.Module, name: str, kernel: Extreme) -> Emitted:
         compare = b.fcmp_ordered if is_float else b.icmp_signed
         return b.select(compare(sign, y, z), y, z)
 
-    def over_row(row: Any, body: Any, *carried: Any) -> tuple[Any, ...]:
-        """Call `body(vector, which lanes it has, its first position, *carried)` for all vectors of a row."""
+    def over_row(row: Any, body: Any, *carry: Any) -> tuple[Any, ...]:
+        """Call `body(vector, which lanes it has, its first position, *carry)` for all vectors of a row."""
         whole = kernel.length // width * width
-        values = carried
+        values = carry
         if whole:
             with code.loop(I64(0), I64(whole), width, *values) as (i, *values_here):
                 code_values = body(load_lanes(b, row, b.mul(i, I64(step)), step, width), None, i, *values_here)

@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Scan, ScanGradient
+from ...lowering.custom_kernels import Scan, ScanGradient
 from ..code import I64, STORED, Emitted, constant, vector
 from ..positions import Shape
 from .across_time import BLOCK, Columns, across_time
@@ -61,12 +61,12 @@ def _backward(block: Columns, kernel: ScanGradient, length: int) -> None:
     zeros = [constant(vector(STORED[kernel.dtype], block.width), 0.0)] * n
     kept = zeros if kernel.sums_a else []  # sums of the gradients of `a`
 
-    def step(t: Any, carried: list[Any], sums: list[Any], states: int, before: Any) -> tuple[list[Any], list[Any]]:
+    def step(t: Any, carry: list[Any], sums: list[Any], states: int, before: Any) -> tuple[list[Any], list[Any]]:
         """Step `t` backwards, from state number `before` of an array: what it carries on, and the sums."""
-        carried, sums = list(carried), list(sums)
+        carry, sums = list(carry), list(sums)
         for v in block.vectors:
-            cotangent = b.fadd(block.read(g, t, v), carried[v])
-            carried[v] = b.fmul(block.read(a, t, v), cotangent)
+            cotangent = b.fadd(block.read(g, t, v), carry[v])
+            carry[v] = b.fmul(block.read(a, t, v), cotangent)
             if block.has(grad_x):
                 block.write(grad_x, t, v, cotangent)
             if block.has(grad_a):
@@ -75,17 +75,17 @@ def _backward(block: Columns, kernel: ScanGradient, length: int) -> None:
                     sums[v] = b.fadd(sums[v], product)
                 else:
                     block.write(grad_a, t, v, product)
-        return carried, sums
+        return carry, sums
 
-    carried, sums = zeros, kept
+    carry, sums = zeros, kept
     if length:
         with code.loop(I64(0), I64(length - 1), 1, *zeros, *kept) as (i, *values):
             t = b.sub(I64(length - 1), i)
-            carried, sums = step(t, values[:n], values[n:], out, b.sub(t, I64(1)))
-            code.again(*carried, *sums)
-        carried, sums = step(I64(0), list(code.results[:n]), list(code.results[n:]), h0, I64(0))
+            carry, sums = step(t, values[:n], values[n:], out, b.sub(t, I64(1)))
+            code.again(*carry, *sums)
+        carry, sums = step(I64(0), list(code.results[:n]), list(code.results[n:]), h0, I64(0))
     for v in block.vectors:
         if kernel.sums_a and block.has(grad_a):
             block.write(grad_a, I64(0), v, sums[v])
         if block.has(grad_h0):
-            block.write(grad_h0, I64(0), v, carried[v])
+            block.write(grad_h0, I64(0), v, carry[v])

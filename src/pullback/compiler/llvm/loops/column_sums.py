@@ -8,7 +8,7 @@ from typing import Any
 from ..code import F64, I64, Code, constant, vector
 from ..registers import FLOATS, from_memory, register_type, to_memory
 from ..strided import load_lanes, store_lanes
-from .reductions import Reduction
+from .accumulators import Reduction
 
 
 @dataclass

@@ -12,7 +12,7 @@ from math import prod
 
 from ...lowering.kernels import Loop
 from ..code import ITEMSIZE
-from .form import ROW, TOTAL, is_reduction
+from .loop_form import ROW, TOTAL, is_reduction
 
 #: Scalar operations of one or a few instructions: not worth keeping.
 CHEAP = frozenset((

@@ -10,10 +10,10 @@ from typing import Any, Callable, Iterator
 from ..code import F64, I64, Code
 from ..registers import FLOATS, converted, to_memory
 from ..strided import below, first_or_all, store_lanes
+from .accumulators import BLOCK, Reduction, kind_of
 from .column_sums import ColumnsInMemory, ColumnsInRegisters, Place
+from .loop_values import LoopValues, memory_type
 from .plan import AT_LINE, AT_ROW, Pass, Plan, register_bytes
-from .reductions import BLOCK, Reduction, kind_of
-from .values import LoopValues, memory_type
 
 #: Rows whose elements are added up in the first level of sums over rows.
 ROW_BLOCK = 64

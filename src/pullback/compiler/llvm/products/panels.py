@@ -11,8 +11,8 @@ from typing import Any, Callable
 from llvmlite import ir
 
 from ..code import I1, I64, ITEMSIZE, STORED
-from .library import begin, call
-from .tiles import counted, dots, pack, spread, tile
+from .product_library import begin, call
+from .product_tiles import counted, dots, pack, spread, tile
 
 #: Steps along k after which sums go to memory, so that a panel of y stays in the second level of cache.
 DEPTH = 512

@@ -12,10 +12,10 @@ from functools import cache
 from llvmlite import ir
 
 from ..code import I1, I64, ITEMSIZE, Code
-from .form import Form, Units, entries, units_of
-from .library import call
 from .panels import DEPTH, KEPT, Cut, panels
-from .tiles import tile
+from .product_form import Form, Units, entries, units_of
+from .product_library import call
+from .product_tiles import tile
 
 
 @dataclass(frozen=True)

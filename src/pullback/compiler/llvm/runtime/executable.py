@@ -15,7 +15,7 @@ from typing import Any, Callable, Sequence
 
 import numpy as np
 
-from ...lowering import whole_kernels
+from ...lowering import custom_kernels
 from ...lowering.kernels import Call, Host, Location, Loop, Product, Schedule
 from . import dispatch as runtime, host_calls, threads as pool
 from .sharing import Shared, shared
@@ -249,7 +249,7 @@ def _blas_functions(calls: list[Call]) -> tuple[int, int]:
 def _may_use_blas(kernel: Any) -> bool:
     """Few products do. Where nothing does, BLAS's locks are none of our business, which matters to forked children."""
     if isinstance(kernel, Product):
-        from ..products.emitting import uses_blas
+        from ..products.emit_product import uses_blas
 
         return uses_blas(kernel)
-    return not isinstance(kernel, (Loop, Host)) and type(kernel).__module__ != whole_kernels.__name__
+    return not isinstance(kernel, (Loop, Host)) and type(kernel).__module__ != custom_kernels.__name__

@@ -10,11 +10,11 @@ from typing import Any, Callable
 
 from ..program import Instruction, Value
 from . import views as v
+from .custom_kernels import Attention, AttentionGradient, Extreme, Philox, Running, Scan, ScanGradient
 from .nodes import Graph
-from .reductions import summed_to
+from .reduce import summed_to
 from .scalar_steps import converted, copied
 from .views import View, name_of
-from .whole_kernels import Attention, AttentionGradient, Extreme, Philox, Running, Scan, ScanGradient
 
 Views = dict[Value, View]
 _FLOATS = frozenset(("float32", "float64"))
@@ -218,7 +218,7 @@ def _dropout_mask(graph: Graph, views: Views, i: Instruction) -> Any:
     return out
 
 
-WHOLE: dict[str, Callable[[Graph, Views, Instruction], Any]] = {
+CUSTOM: dict[str, Callable[[Graph, Views, Instruction], Any]] = {
     "attention": _attention, "attention_gradient": _attention_gradient, "ssm_scan": _scan, "recurrence": _scan,
     "ssm_scan_gradient": _scan_gradient, "cumulative_sum": _running, "cumulative_prod": _running, "argmax": _extreme,
     "argmin": _extreme, "dropout_mask": _dropout_mask,

@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from ..code import I1, I32, I64, ITEMSIZE, STORED, constant, intrinsic, load, splat, store, vector
 from ..strided import load_lanes, store_lanes, transposed
-from .library import begin
+from .product_library import begin
 
 
 def tile(module: ir.Module, dtype: str, lanes: int, rows: int, wide: int, masked: bool) -> None:

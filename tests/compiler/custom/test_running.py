@@ -9,7 +9,7 @@ import pytest
 
 from pullback.backends.numpy import reductions
 from pullback.compiler.llvm.kernels import running
-from pullback.compiler.lowering.whole_kernels import Extreme, Running
+from pullback.compiler.lowering.custom_kernels import Extreme, Running
 
 from .native import laid_out, run, strides
 

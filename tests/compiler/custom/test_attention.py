@@ -9,7 +9,7 @@ import pytest
 
 from pullback.backends.numpy import attention as reference
 from pullback.compiler.llvm.kernels import attention, attention_gradient
-from pullback.compiler.lowering.whole_kernels import Attention, AttentionGradient
+from pullback.compiler.lowering.custom_kernels import Attention, AttentionGradient
 
 from .native import broadcast_strides, laid_out, run, strides
 

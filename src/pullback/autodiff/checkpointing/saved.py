@@ -1,8 +1,8 @@
 """What the graph holds in place of an array: the array, or how to compute it again.
 
 Under a strategy every operation leaves a `Step`: its kernel's operands, so that it can run again. A tensor knows its
-step through an `Origin`. A node holds a `Kept` per array that its rule needs. Dropping a `Kept` gives it a `Replay`
-in place of its array: the step with `Kept`s for operands, down to arrays that are still there. Nothing of the user's
+step through an `Origin`. A node holds a `Saved` per array that its rule needs. Dropping a `Saved` gives it a `Replay`
+in place of its array: the step with `Saved`s for operands, down to arrays that are still there. Nothing of the user's
 Python ever runs again.
 
 Tensors lead to steps weakly, nodes strongly: once a walk has released a node, a result that the user still holds keeps
@@ -69,7 +69,7 @@ class Origin:
         self.step = weakref.ref(step)
         self.index = index
         self.nbytes = nbytes
-        self.kept: Any = _nothing  # a weak reference to its Kept
+        self.kept: Any = _nothing  # a weak reference to its Saved
         self.holder = None if tracked else step  # no node holds the step of an untracked result
 
 
@@ -85,10 +85,10 @@ class Replay:
         self.operands = operands
         self.static = step.static
         self.region = step.region
-        self.results: dict[int, weakref.ref[Kept]] = {}
+        self.results: dict[int, weakref.ref[Saved]] = {}
 
 
-class Kept:
+class Saved:
     """One array that rules need: the array itself, or the replay that makes it; while walked, perhaps both."""
 
     __slots__ = ("origin", "raw", "replay", "first", "region", "__weakref__")
@@ -115,7 +115,7 @@ class Kept:
         """Let an array that was computed again go."""
         self.raw = None
 
-    def before_replays(self, working: Callable[[], int], pinned: Iterable[Kept]) -> None:
+    def before_replays(self, working: Callable[[], int], pinned: Iterable[Saved]) -> None:
         """Take note of the bytes that replays which make this array are about to need beside those of `pinned`."""
 
     def during_replays(self, working: Callable[[], int]) -> None:
@@ -126,7 +126,7 @@ def _nothing() -> None:
     """A weak reference to nothing."""
 
 
-def replay_of(step: Step, allowed: Allowed, make: Callable[[Origin, Any], Kept] = Kept) -> Replay | None:
+def replay_of(step: Step, allowed: Allowed, make: Callable[[Origin, Any], Saved] = Saved) -> Replay | None:
     """The replay of a step, or None if something that it needs is gone.
 
     An operand that is kept is used as it is. One that is not is replayed in turn, if its own step is `allowed`.

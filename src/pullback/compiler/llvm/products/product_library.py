@@ -22,10 +22,10 @@ PREFIX = "pullback_product_"
 
 #: Where functions are written, by the names of their writers.
 _WRITERS = {
-    "tile": "tiles",
-    "dots": "tiles",
-    "pack": "tiles",
-    "spread": "tiles",
+    "tile": "product_tiles",
+    "dots": "product_tiles",
+    "pack": "product_tiles",
+    "spread": "product_tiles",
     "panels": "panels",
 }
 

@@ -12,9 +12,9 @@ from ..code import I64, STORED, Code
 from ..mathematics.operations import scalar_operation
 from ..registers import REGISTER, computed, converted, from_memory, number, spread, to_memory
 from ..strided import iota, load_lanes, store_lanes
+from .accumulators import kind_of
 from .column_sums import Place
 from .plan import AT_ELEMENT, AT_ROW, Plan, register_bytes
-from .reductions import kind_of
 
 
 class LoopValues:

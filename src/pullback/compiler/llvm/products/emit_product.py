@@ -15,7 +15,7 @@ from llvmlite import ir
 from ...lowering.kernels import Product
 from ..code import I64, ITEMSIZE, Code, Emitted
 from . import blas
-from .form import Form, entries, form_of, units_of
+from .product_form import Form, entries, form_of, units_of
 from .small_products import emit_own, host
 
 #: Multiplications from which on BLAS is taken for an x stored transposed.

@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...lowering.whole_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from ...lowering.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, constant, load
 from ..positions import Shape, merged, offsets, ordered
 from ..strided import lanes, load_lanes, pieces, store_lanes
@@ -21,8 +21,8 @@ from ..strided import lanes, load_lanes, pieces, store_lanes
 _ADDED = ("float32", "float64", "int32", "int64")
 _INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 _BLOCK = 4  # vectors of a row to which a unit adds
-_WIDE_BLOCK = 16  # the same where a unit has a stretch of the rows
-_LARGE = 1 << 20  # bytes from which on what is added to is cut into stretches of rows, as far as it has few places
+_WIDE_BLOCK = 16  # the same where a unit has a chunk of the rows
+_LARGE = 1 << 20  # bytes from which on what is added to is cut into chunks of rows, as far as it has few places
 _STRETCHES = 16
 _NANOSECONDS = 0.03  # for each byte that is moved
 
@@ -144,18 +144,18 @@ def _scatter(module: ir.Module, name: str, kernel: Scatter) -> Emitted:
     batch, count = shape[:-1], shape[-1] if shape else 1
     step, target_step = (value_all[-1], out_all[-1]) if shape else (1, 1)
     width = min(lanes(ITEMSIZE[kernel.dtype]), 1 if count == 1 else 64)
-    stretches = _stretches(kernel)
-    most = (_WIDE_BLOCK if stretches > 1 else _BLOCK) * width
+    chunks = _chunks(kernel)
+    most = (_WIDE_BLOCK if chunks > 1 else _BLOCK) * width
     blocks = -(-count // most)
     sizes, (out_rows,) = merged(kernel.sizes, out_sizes)
     add = b.fadd if kernel.dtype.startswith("float") else b.add
     zero = constant(STORED[kernel.dtype] if width == 1 else ir.VectorType(STORED[kernel.dtype], width), 0)
-    length = -(-prod(sizes) // stretches)
+    length = -(-prod(sizes) // chunks)
     with code.loop(code.begin, code.end) as (number,):
-        begin = b.mul(b.urem(number, I64(stretches)), I64(length))
+        begin = b.mul(b.urem(number, I64(chunks)), I64(length))
         end = b.add(begin, I64(length))
         end = b.select(b.icmp_signed("<", end, I64(prod(sizes))), end, I64(prod(sizes)))
-        unit = b.udiv(number, I64(stretches))
+        unit = b.udiv(number, I64(chunks))
         part = b.urem(unit, I64(max(1, blocks)))
         value_at, out_at = offsets(b, b.udiv(unit, I64(max(1, blocks))), batch, [value_all[:-1], out_all[:-1]])
         source = b.gep(rows.source, [b.add(value_at, b.mul(part, I64(most * step)))])
@@ -173,7 +173,7 @@ def _scatter(module: ir.Module, name: str, kernel: Scatter) -> Emitted:
                 if 0 in kernel.sizes:
                     return
                 mine = b.and_(b.icmp_signed("<=", begin, index), b.icmp_signed("<", index, end))
-                with b.if_then(mine) if stretches > 1 else nullcontext():
+                with b.if_then(mine) if chunks > 1 else nullcontext():
                     accumulate(vectors, from_row, to_row)
 
         def accumulate(vectors: list[tuple[int, Any]], from_row: Any, to_row: Any) -> None:
@@ -194,12 +194,12 @@ def _scatter(module: ir.Module, name: str, kernel: Scatter) -> Emitted:
                     run(most)
     code.end_function()
     moved = prod(shape) * (2 * rows.places + prod(sizes)) * ITEMSIZE[kernel.dtype]
-    units = prod(batch) * blocks * stretches
+    units = prod(batch) * blocks * chunks
     return Emitted(name, units, rows.places * units * 2.0 + moved * _NANOSECONDS)
 
 
-def _stretches(kernel: Scatter) -> int:
-    """Into how many stretches of rows the result is cut: each unit then clears memory that lies together."""
+def _chunks(kernel: Scatter) -> int:
+    """Into how many chunks of rows the result is cut: each unit then clears memory that lies together."""
     size = prod(kernel.sizes)
     nbytes = size * prod(kernel.inner) * ITEMSIZE[kernel.dtype]
     is_large = len(kernel.sizes) == 1 and nbytes > _LARGE and size > 4 * prod(kernel.places)

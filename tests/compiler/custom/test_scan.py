@@ -10,7 +10,7 @@ import pytest
 from pullback.backends.numpy import scan as reference
 from pullback.backends.numpy.reductions import recurrence
 from pullback.compiler.llvm.kernels import scan
-from pullback.compiler.lowering.whole_kernels import Scan, ScanGradient
+from pullback.compiler.lowering.custom_kernels import Scan, ScanGradient
 
 from .native import broadcast_strides, laid_out, run, strides
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import indexing
-from pullback.compiler.llvm.kernels import gathering
-from pullback.compiler.lowering.whole_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from pullback.compiler.llvm.kernels import gather as gathering
+from pullback.compiler.lowering.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 
 from .native import broadcast_strides, laid_out, run, strides
 

@@ -10,7 +10,7 @@ import pytest
 from pullback.backends.numpy.normalization import dropout
 from pullback.backends.numpy.random import philox_uint32, unit_of_two_words
 from pullback.compiler.llvm.kernels import philox
-from pullback.compiler.lowering.whole_kernels import Philox
+from pullback.compiler.lowering.custom_kernels import Philox
 
 from .native import run
 

@@ -7,10 +7,10 @@ from llvmlite import ir
 from ...lowering.kernels import Loop
 from ..code import ITEMSIZE, Code, Emitted
 from ..registers import REGISTER_BYTES
-from .form import simplest
+from .accumulators import kind_of
+from .loop_form import simplest
+from .loop_tiles import TILE, TileWriter, reads_across
 from .plan import AT_ELEMENT, CHEAP, MODERATE, Plan, register_bytes
-from .reductions import kind_of
-from .tiles import TILE, TileWriter, reads_across
 from .writer import LoopWriter
 
 #: Nanoseconds below which work is not worth sharing: such loops have one unit, and bounds known to the optimiser.

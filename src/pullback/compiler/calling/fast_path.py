@@ -28,7 +28,7 @@ _READ = layout.CONTIGUOUS | layout.ALIGNED
 _WRITE = _READ | layout.OWNS_DATA | layout.WRITEABLE
 
 _TEMPLATE = """
-def quick(args, kwargs):
+def fast_path(args, kwargs):
     try:
         {outputs}
     except MemoryError:  # the long way says for what
@@ -54,12 +54,12 @@ def quick(args, kwargs):
 """
 
 
-def quick_call(made: Any, function: Any, arguments: Any) -> Any:
+def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     """The short way to call `made`, or None where there is none."""
     executable, folded = made.built.executable, made.built.folded
     if not layout.is_possible() or not executable.is_native:
         return None
-    if made.written or made.pulled is not None or not _returns_plainly(made):
+    if made.written or made.vjp is not None or not _returns_plainly(made):
         return None
     finite = np.zeros(1, np.bool_)
     first = len(made.inputs) + folded
@@ -110,10 +110,10 @@ def quick_call(made: Any, function: Any, arguments: Any) -> Any:
         result=result,
     )
     exec(compile(source, "<pullback>", "exec"), names)  # made of numbers alone
-    return names.pop("quick")  # else the function and its names would hold each other
+    return names.pop("fast_path")  # else the function and its names would hold each other
 
 
-def quick_check(made: Any) -> Any:
+def fast_check(made: Any) -> Any:
     """`holds(args, kwargs)`: whether all guards hold, natively; None where that is not possible."""
     if not layout.is_possible():
         return None

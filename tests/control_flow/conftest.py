@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pullback.functions import carried, control_flow
+from pullback.functions import carry, control_flow
 
 
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take every value for one that is not known yet, so that choices become selections and loops are unrolled."""
-    for module in (carried, control_flow):
+    for module in (carry, control_flow):
         monkeypatch.setattr(module, "is_symbolic", lambda x: True)
 
 

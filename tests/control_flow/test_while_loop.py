@@ -74,9 +74,9 @@ def test_a_condition_that_becomes_known(inline: None) -> None:
 
 
 def test_a_condition_that_becomes_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pullback.functions import carried
+    from pullback.functions import carry
 
-    monkeypatch.setattr(carried, "is_symbolic", lambda x: True)
+    monkeypatch.setattr(carry, "is_symbolic", lambda x: True)
     answers = iter([True, True, *(pb.asarray(flag) for flag in (True, False, False))])
     assert pb.while_loop(lambda x: next(answers), lambda x: x + 1, 0, max_steps=5).item() == 3
     assert next(answers, None) is None  # two steps were taken, three more unrolled

@@ -27,11 +27,7 @@ class CustomOperation(Operation):
     recipes: dict[tuple[bool, ...], Recipe]
 
     def kernel_for(self, backend: Any) -> Callable[..., Any]:
-        if self.shape_rule is None or backend.name != "trace":
-            return self.kernel
-        from ..compiler.tracing.custom_calls import recording
-
-        return recording(self)
+        return backend.custom_kernel(self)
 
     def recipe_for(self, table: Table, mask: tuple[bool, ...]) -> Recipe:
         recipe = self.recipes.get(mask)

@@ -40,7 +40,7 @@ _block_default: ContextVar[str | None] = ContextVar("pullback_device", default=N
 _process_default = "numpy"
 
 #: Backends that are made at first use: the package to import, and the packages its arrays' types come from.
-_READY_MADE = {"torch": ("torch",), "jax": ("jax", "jaxlib"), "cupy": ("cupy",), "trace": ()}
+_READY_MADE = {"torch": ("torch",), "jax": ("jax", "jaxlib"), "cupy": ("cupy",)}
 _READY_MADE_BY_PACKAGE = {package: name for name, packages in _READY_MADE.items() for package in packages}
 
 

@@ -91,6 +91,10 @@ class Backend:
         """Make an array of what a kernel returned: some libraries return scalars instead of 0-d arrays."""
         return value
 
+    def custom_kernel(self, operation: Any) -> Any:
+        """The kernel of an operation of the user's own, which may want to be called in another way."""
+        return operation.kernel
+
     def is_exclusive(self, holder: Any, attribute: str) -> bool:
         """Whether `getattr(holder, attribute)` is a writable array whose memory nobody else can see."""
         return False

@@ -1,7 +1,7 @@
 """Control flow that can be differentiated and compiled: a choice, a loop over slices, a loop until a condition fails.
 
 On values that are known these are Python's `if`, `for` and `while`, recorded step by step. Where a value that decides
-is not known yet, because a program is being traced, `pullback.compiler.control_flow` takes over.
+is not known yet, because a program is being traced, `traced_control_flow` takes over.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from .. import modes, tree
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensor.core import Tensor
+from . import traced_control_flow
 from .carry import Carry, Outputs, decision, is_symbolic, own, tensor_of
 from .manipulation import unstack
 
@@ -40,9 +41,7 @@ def cond(
     _check_callable("cond", true_function=true_function, false_function=false_function)
     holds = decision("cond: the predicate", predicate)
     if isinstance(holds, Tensor):
-        from ..compiler.control_flow import select
-
-        return select(holds, true_function, false_function, operands)
+        return traced_control_flow.select(holds, true_function, false_function, operands)
     label = "true_function" if holds else "false_function"
     result = (true_function if holds else false_function)(*own(operands))
     leaves, structure = tree.flatten(result)
@@ -77,9 +76,7 @@ def scan(
     carry = Carry("scan", "function", initial, columns)
     outputs = Outputs()
     if any(is_symbolic(x) for x in (*columns, *carry.tensors)):
-        from ..compiler.control_flow import note_unrolled
-
-        note_unrolled("scan", count)
+        traced_control_flow.note_unrolled("scan", count)
     if not count:
         return carry.tree(), _outputs_of_no_steps(function, carry, columns, structure)
     # One operation reads all slices and one writes all outputs: reading them one by one would fill a gradient as large
@@ -118,9 +115,7 @@ def while_loop(
     while max_steps is None or step < max_steps:
         holds = decision("while_loop: what the condition returned", condition(carry.tree()))
         if isinstance(holds, Tensor):
-            from ..compiler.control_flow import masked_loop
-
-            masked_loop(condition, body, carry, holds, step, max_steps)
+            traced_control_flow.masked_loop(condition, body, carry, holds, step, max_steps)
             break
         if not holds:
             break

@@ -39,6 +39,7 @@ class Module:
     tensor([2., 3.])
     """
 
+    _known_by_identity = True  # to the compiler, as an argument
     _unguarded = _OWN  # not for the compiler's guards: what is in them follows from the other attributes
     training: bool
     _kinds: dict[str, str]  # what the tensor at a path is, from the first time it was seen

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError,
 from ..tensor.core import Tensor, resolved
 from ..tensor.quantized import QuantizedTensor
 from . import overflow, state
-from .arithmetic import Arithmetic
+from .arithmetic import Arithmetic, arithmetic_of
 from .options import check_options
 from .slots import ScratchPool, Slot
 
@@ -197,7 +197,7 @@ class Optimizer:
             grads = None
         trace = modes.tracing()
         if trace is not None:
-            trace.step(self, self._gathered(grads))
+            trace.step(self, self._gathered(grads), arithmetic_of(trace.backend))
             return loss
         work = []
         for group, found in self._gathered(grads):

@@ -117,9 +117,7 @@ class Arguments:
 
 def is_whole(x: Any) -> bool:
     """Modules and optimizers are known by who they are, not by what is in them."""
-    from ...nn.module import Module
-
-    return isinstance(x, (Tensor, Module))
+    return isinstance(x, Tensor) or getattr(type(x), "_known_by_identity", False)
 
 
 def _plain_arrays(leaves: list[Any]) -> list[Any]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ...tensor.core import Tensor
-from .sites import user_site
 
 
 class Blind(np.ndarray):

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...autodiff.sites import user_site
 from ...backends import NUMPY
 from ...errors import TraceError
 from ...operations import OPERATIONS
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of
-from .sites import user_site
 from .symbol import Symbol, kept
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ... import modes
+from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ..program import Value
-from .sites import user_site
 
 _CHOICE = "a choice (`if`, `while`, `and`, `bool`)"
 _POSITION = "an index or a range"

@@ -14,24 +14,23 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from ... import backends, modes
+from ... import modes
 from ...autodiff import guard
 from ...autodiff.graph import GradCell, Leaf, next_sequence_number
+from ...autodiff.sites import user_site
 from ...errors import DeviceError, TraceError
-from ...optim.arithmetic import arithmetic_of
 from ...random import Generator, at_state, default_generator
 from ...tensor.core import Tensor, make
 from ...tensor.writing import separate
 from ..deferral import signals_later
 from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)
+from .backend import TRACE
 from .recorder import Recorder
-from .sites import user_site
 from .state import Draws, Numbers, Options
 from .symbol import Symbol
 
 _ndarray = np.ndarray
-TRACE: Any = backends.for_device("trace")[0]
 
 
 #: Bytes of the largest tensor or array from outside whose values may decide what is traced.
@@ -73,6 +72,8 @@ class HeldCell:
 
 class Trace:
     """What is known while a function runs on symbols."""
+
+    backend = TRACE
 
     def __init__(self) -> None:
         self.began = next_sequence_number()  # nodes with smaller numbers are from outside
@@ -256,9 +257,8 @@ class Trace:
 
     # -- optimizers --------------------------------------------------------------------------------
 
-    def step(self, optimizer: Any, work: list[tuple[dict[str, Any], list[tuple[Any, Any]]]]) -> None:
-        """An optimizer's step on symbols. Its numbers (rate, bias correction) are inputs, computed at each call."""
-        xp = arithmetic_of(TRACE)
+    def step(self, optimizer: Any, work: list[tuple[dict[str, Any], list[tuple[Any, Any]]]], xp: Any) -> None:
+        """An optimizer's step on symbols, computed with `xp`. Its numbers (rate, bias correction) are inputs."""
         if not self.checks and guard.mode()[0] != "off":  # where gradients are made here, they are looked at already
             self.check([gradient for _, found in work for _, gradient in found])
         shared: dict[Any, Numbers] = {}

@@ -15,11 +15,11 @@ from typing import Any, Callable
 from .. import modes, tree
 from ..autodiff.apply import PYTHON_SCALARS
 from ..autodiff.graph import user_frame
+from ..autodiff.sites import user_site
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError, TraceError
-from ..functions.carry import Carry, decision, number_like, own, tensor_of
 from ..tensor.core import Tensor
-from .tracing.sites import user_site
+from .carry import Carry, decision, number_like, own, tensor_of
 
 LONGEST_SILENT = 128  # steps; longer loops still compile, in time that grows with their length
 

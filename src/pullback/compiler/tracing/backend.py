@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..compiler.tracing.kernels import TraceKernels
-from ..compiler.tracing.symbol import Symbol
-from .protocol import Backend
+from ... import backends, dtypes, modes
+from ...backends.protocol import Backend
+from .custom_calls import recording
+from .kernels import TraceKernels
+from .symbol import Symbol
 
 
 class TraceBackend(Backend):
@@ -43,9 +44,10 @@ class TraceBackend(Backend):
         return self._lifted(source.to_numpy(raw))
 
     def _lifted(self, array: Any) -> Any:
-        from .. import modes
-
         return modes.tracing().lift(array)
+
+    def custom_kernel(self, operation: Any) -> Any:
+        return operation.kernel if operation.shape_rule is None else recording(operation)
 
     def to_numpy(self, raw: Any) -> Any:
         return raw.__array__()  # says that there are no values
@@ -63,4 +65,5 @@ class TraceBackend(Backend):
         return raw  # never written, so never seen by two
 
 
-BACKEND = TraceBackend()
+TRACE = TraceBackend()
+backends.register(TRACE)

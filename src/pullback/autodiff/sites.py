@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from ...autodiff.graph import user_frame
+from .graph import user_frame
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 

@@ -32,7 +32,7 @@ help:
 	@echo 'make test           lint, the tests, the engine under each checkpointing strategy, other Pythons: what CI runs'
 	@echo 'make test-all       lint and all tests, the slow ones too'
 	@echo 'make test-pythons   what depends on the interpreter, on each other Python that is found: $(PYTHONS)'
-	@echo 'make lint           ruff and mypy'
+	@echo 'make lint           ruff, mypy and import-linter'
 	@echo 'make format         let ruff format the code'
 	@echo 'make bench          install the peers and run all benchmarks'
 	@echo 'make demo           fit a small network to handwritten digits'
@@ -62,6 +62,7 @@ lint: $(STAMP)-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: $(STAMP)-dev
 	$(BIN)/ruff check --fix-only .

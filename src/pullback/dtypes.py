@@ -78,17 +78,17 @@ ALL = (
 )  # fmt: skip
 BY_NAME = {d.name: d for d in ALL}
 _BY_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
-_BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in ALL if d.numpy is not None}
+BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in ALL if d.numpy is not None}
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType:
     """The DType of a NumPy dtype."""
-    found = _BY_NUMPY.get(dtype)
+    found = BY_NUMPY.get(dtype)
     if found is None:
         found = BY_NAME.get(dtype.name)
         if found is None:
             raise DtypeError(f"Pullback has no dtype for NumPy's {dtype!r}; use one of {', '.join(BY_NAME)}.")
-        _BY_NUMPY[dtype] = found
+        BY_NUMPY[dtype] = found
     return found
 
 
@@ -100,7 +100,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
         except ImportError:
             raise DtypeError("bfloat16 on NumPy needs the package ml_dtypes: pip install ml_dtypes") from None
         dtype.numpy = np.dtype(ml_dtypes.bfloat16)
-        _BY_NUMPY[dtype.numpy] = dtype
+        BY_NUMPY[dtype.numpy] = dtype
     return dtype.numpy
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import backends, modes
 from ..autodiff.graph import GradCell, Leaf, Node
+from ..dtypes import BY_NUMPY
 from ..errors import DtypeError, GradientError, ShapeError
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from .declarations import Attached as _Attached
 else:
     _Attached = object
+
+_ndarray = np.ndarray
 
 
 class Tensor(_Attached):
@@ -56,7 +61,9 @@ class Tensor(_Attached):
     @property
     def dtype(self) -> DType:
         """The type of the elements; compares equal to NumPy's, PyTorch's and JAX's."""
-        return self._backend.dtype_of(self._raw)
+        raw = self._raw
+        found = BY_NUMPY.get(raw.dtype) if type(raw) is _ndarray else None
+        return self._backend.dtype_of(raw) if found is None else found
 
     @property
     def device(self) -> str:

@@ -169,12 +169,13 @@ def _check_scalar(transform: str, output: Tensor) -> None:
             f"{transform}: the function must return a scalar, it returned shape {output.shape}. "
             "Reduce it, for example with `.sum()`, or use pb.jacrev for all derivatives, pb.vjp for a combination."
         )
-    if output.dtype.kind == "complex":
+    kind = output.dtype.kind
+    if kind == "complex":
         raise DtypeError(
             f"{transform}: the function must return a real scalar, it returned {output.dtype.name}. "
             "Take its `.real` or `abs`, or use pb.vjp or pb.jacrev."
         )
-    if output.dtype.kind != "float":
+    if kind != "float":
         raise DtypeError(
             f"{transform}: the function must return a floating-point scalar, it returned {output.dtype.name}, "
             "which has no derivative."

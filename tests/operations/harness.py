@@ -218,7 +218,7 @@ def forward_over_reverse(
     level = forward.next_level()
     duals = [forward.dual(t, pb.asarray(u), level) for t, u in zip(tensors, directions)]
     loss = quadratic(outputs_of(function, duals), cotangents, curvatures)
-    gradients = forward.pull([loss], [TENSORS.ones_like(forward.primal_at(loss, level))], tensors)
+    gradients = forward.vjp_of([loss], [TENSORS.ones_like(forward.primal_at(loss, level))], tensors)
     moved = [None if g is None else forward.tangent_at(g, level) for g in gradients]
     return [np.zeros_like(x) if t is None else np.conj(raw(t)) for t, x in zip(moved, arrays)]
 

@@ -124,7 +124,7 @@ def test_frozen_weights_are_never_copied_in_a_training_step(optimizer):
     assert [weight.numpy().tobytes() for weight in model.frozen] == values
     assert losses[1] < losses[0]
     loss = pb.mean(model(x) ** 2)
-    kept = [a for node in engine._in_order([loss._node]) for a in node.saved if isinstance(a, np.ndarray)]
+    kept = [a for node in engine.in_order([loss._node]) for a in node.saved if isinstance(a, np.ndarray)]
     large = [a for a in kept if a.nbytes >= weight_bytes]
     assert len(large) == len(model.frozen) - 1  # the first layer's weight is not needed: its input has no gradient
     assert all(any(np.shares_memory(a, weight.data) for weight in model.frozen) for a in large)
@@ -317,7 +317,7 @@ def test_trap_residual_chains_take_linear_time(depth):
     y = x
     for _ in range(depth):
         y = y + half(y)
-    assert len(engine._in_order([y._node])) == 2 * depth
+    assert len(engine.in_order([y._node])) == 2 * depth
     y.backward()
     assert len(calls) == depth
     assert x.grad.item() == pytest.approx(1.5**depth)

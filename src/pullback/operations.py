@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable
 
+import numpy as np
+
 from .errors import GradientError
 
 OPERATIONS: dict[str, Operation] = {}
@@ -161,3 +163,10 @@ class Operation:
 def names(holds: Callable[[Operation], Any]) -> frozenset[str]:
     """The names of the operations that something holds for."""
     return frozenset(name for name, operation in OPERATIONS.items() if holds(operation))
+
+
+def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape of a matrix product; None where there is none, or NumPy does not tell."""
+    if not x or not y or x[-1] != y[-2 if len(y) > 1 else 0] or max(len(x), len(y)) > MOST_AXES:
+        return None
+    return np.broadcast_shapes(x[:-2], y[:-2]) + (x[-2:-1] if len(x) > 1 else ()) + (y[-1:] if len(y) > 1 else ())

@@ -6,16 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ...operations import MOST_AXES
-
-
-def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape of a matrix product; None where there is none, or NumPy does not tell."""
-    if not x or not y or x[-1] != y[-2 if len(y) > 1 else 0] or max(len(x), len(y)) > MOST_AXES:
-        return None
-    return np.broadcast_shapes(x[:-2], y[:-2]) + (x[-2:-1] if len(x) > 1 else ()) + (y[-1:] if len(y) > 1 else ())
+from ...operations import product_shape
 
 
 def rules(xp: Any, op: Any) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+jax = optional("jax")
+jnp = optional("jax.numpy")
 
 
 def rnn(lib, scan, reverse: bool):

@@ -11,7 +11,9 @@ import pytest
 import pullback as pb
 from pullback.backends.numpy import attention as kernel
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 
 def numbers(*shape: int, seed: int = 0, dtype: str = "float64") -> np.ndarray:

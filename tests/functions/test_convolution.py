@@ -11,7 +11,9 @@ import pytest
 import pullback as pb
 from pullback.backends.numpy import convolution as kernel
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 
 def numbers(*shape: int, dtype: str = "float64", seed: int = 0) -> np.ndarray:

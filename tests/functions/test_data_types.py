@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+ml_dtypes = optional("ml_dtypes")
 
 
 def test_result_type_lets_python_numbers_adapt() -> None:

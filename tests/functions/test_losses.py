@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.backends import NUMPY
 
+from ..backends.installed import optional
 from .portable_namespace import PORTABLE
+
+torch = optional("torch")
 
 LOGITS = np.random.default_rng(0).normal(size=(6, 5))
 CLASSES = np.array([0, 4, -100, 2, 2, -100])

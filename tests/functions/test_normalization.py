@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.backends import NUMPY
 
+from ..backends.installed import optional
 from .portable_namespace import PORTABLE
+
+torch = optional("torch")
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:

@@ -9,7 +9,9 @@ import pytest
 
 import pullback as pb
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 
 def numbers(*shape: int) -> np.ndarray:

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+torch = optional("torch")
+swa_utils = optional("torch.optim.swa_utils")
 
 ExponentialMovingAverage = pb.optim.ExponentialMovingAverage
 
@@ -34,7 +37,7 @@ def moved(parameters: list[pb.Tensor], seed: int) -> None:
 @pytest.mark.parametrize("decay", [0.0, 0.5, 0.99])
 def test_agrees_with_torch(decay: float) -> None:
     model = torch.nn.Linear(5, 3).double()
-    theirs = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    theirs = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(decay))
     theirs.update_parameters(model)  # the first one there is a copy
     ours = [pb.tensor(p.detach().numpy(), requires_grad=True) for p in model.parameters()]
     average = ExponentialMovingAverage(ours, decay, warmup=False)

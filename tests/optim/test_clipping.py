@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.optim import clip_global_norm, clip_value
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 KINDS = ["parameters", "Gradients", "gradients"]
 SHAPES = ((3, 5), (7,), ())

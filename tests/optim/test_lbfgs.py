@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.optim.line_search import Point, strong_wolfe
 
+from ..backends.installed import optional
 from .problems import data, network_loss, parameters, values
+
+torch = optional("torch")
 
 CASES = [
     {"lr": 0.1},

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 OVERFLOWS = [False, False, True, False, False, False, True, True, False, False, False, False, False, True, False]
 

@@ -6,13 +6,15 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 
+from ..backends.installed import optional
 from .problems import parameters, values
 from .test_backends import OPTIMIZERS
 from .test_optimizer import SHAPES, make, snapshot
+
+torch = optional("torch")
 
 
 def steps(optimizer, seeds):

@@ -10,12 +10,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.data import Batches
 from pullback.optim import SGD, Adam, schedules
 from pullback.train import Callback, EarlyStopping, Trainer
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 NUMBERS = np.random.default_rng(7)
 X, Y = NUMBERS.standard_normal((23, 4)), NUMBERS.standard_normal((23, 2))

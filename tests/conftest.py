@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import nullcontext
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -31,9 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Without llvmlite, a test is skipped where it calls `pb.compile`."""
     if find_spec("llvmlite") is None:
-        from pullback.compiler.calling import compiled
-
-        compiled._require_llvmlite = lambda: pytest.importorskip("llvmlite")
+        module = import_module("pullback.compiler.calling.compiled")
+        pytest.MonkeyPatch().setattr(module, "_require_llvmlite", lambda: pytest.importorskip("llvmlite"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -58,16 +58,17 @@ def is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def _needs(library: str, what: str) -> pytest.MarkDecorator:
+def needs(library: str, what: str) -> pytest.MarkDecorator:
+    """The mark of a test, or of one of its parameters, that tries `what` and cannot without `library`."""
     return pytest.mark.skipif(not is_installed(library), reason=f"{what} needs {library}")
 
 
 #: For a test, or one of its parameters, that computes in bfloat16 on NumPy.
-needs_ml_dtypes = _needs("ml_dtypes", "bfloat16 on NumPy")
+needs_ml_dtypes = needs("ml_dtypes", "bfloat16 on NumPy")
 BFLOAT16 = pytest.param(pb.bfloat16, marks=needs_ml_dtypes)
 
 #: For a test, or one of its parameters, that needs native code and does not say so by calling `pb.compile`.
-needs_llvmlite = _needs("llvmlite", "native code")
+needs_llvmlite = needs("llvmlite", "native code")
 
 
 def require(device: str, dtype: Any = None) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 
-from ..backends.installed import optional
+from ..backends.installed import needs_ml_dtypes, optional
 
 jax = optional("jax")
 jnp = optional("jax.numpy")
@@ -138,6 +138,7 @@ def test_every_step_has_its_own_carry(form: str) -> None:
     assert start.tolist() == [1.0, 2.0] and xs.tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
 
 
+@needs_ml_dtypes
 def test_carry_keeps_its_dtype_where_autocast_shortens_it() -> None:
     w = pb.asarray(np.eye(2, dtype=np.float32))
     with pb.autocast(pb.bfloat16):

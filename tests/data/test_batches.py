@@ -14,7 +14,7 @@ import pytest
 import pullback as pb
 from pullback.data import ArrayDataset, Batches, Subset, TextWindows
 
-from ..backends.installed import optional
+from ..backends.installed import optional, require
 
 torch = optional("torch")
 
@@ -280,6 +280,7 @@ def test_the_thread_stays_within_its_bound():
 
 
 def test_the_thread_works_in_the_modes_of_its_consumer():
+    require("torch:cpu")
     batches = Batches(np.arange(3), 1, prefetch=2, transform=lambda batch: pb.asarray([1.0]).device)
     with pb.device("torch:cpu"):
         assert list(batches) == ["torch:cpu"] * 3

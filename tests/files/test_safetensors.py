@@ -15,7 +15,7 @@ import pullback as pb
 from pullback.files import atomic, safetensors as format_module
 from pullback.files.safetensors import read_arrays, write_arrays
 
-from ..backends.installed import optional
+from ..backends.installed import needs_ml_dtypes, optional, require
 
 torch = optional("torch")
 ml_dtypes = optional("ml_dtypes")
@@ -63,6 +63,7 @@ def test_round_trip(tmp_path: Path, dtype: str, shape: tuple[int, ...], mmap: bo
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_formats_own_package_reads_our_files(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("torch")
     path, expected = tmp_path / "a.safetensors", array(dtype, (3, 5))
     write_arrays(path, {"x": expected, "scalar": array("float32", ()), "b": array("bool", (3,))}, {"k": "v"})
     with safetensors.safe_open(path, "pt") as file:
@@ -322,8 +323,10 @@ def test_every_byte_of_a_truth_value_is_one(tmp_path: Path) -> None:
 # -- save and load -------------------------------------------------------------------------------
 
 
+@needs_ml_dtypes
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
 def test_tensors_of_every_device(tmp_path: Path, device: str) -> None:
+    require(device)
     path = tmp_path / "a.safetensors"
     given = pb.asarray(array("float32", (3, 5)), device=device).set_requires_grad(True)
     pb.save({"w": given, "h": pb.asarray([1.5], dtype=pb.bfloat16, device=device)}, path, {"step": "1"})

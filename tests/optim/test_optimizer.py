@@ -9,7 +9,7 @@ import pytest
 
 import pullback as pb
 
-from ..backends.installed import optional
+from ..backends.installed import optional, require
 from .problems import data, network_loss, parameters, trained, values
 from .test_backends import OPTIMIZERS
 
@@ -168,6 +168,7 @@ def test_a_parameter_that_gets_another_dtype_or_shape():
     ("name", "device"), [*((name, "numpy") for name in OPTIMIZERS), ("SGD", "jax:cpu"), ("LAMB", "jax:cpu")]
 )
 def test_numpy_scalars_as_options_do_not_widen_the_parameters(name, device):
+    require(device)
     (w,) = parameters(values(((3, 3),), np.float32), device)
     options = {k: np.float64(v) if type(v) is float else v for k, v in OPTIMIZERS[name].items()}
     optimizer = getattr(pb.optim, name)([w], **options)

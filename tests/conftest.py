@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
@@ -25,6 +27,13 @@ STRATEGIES = ("balanced", "budget", "region")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--checkpointing", choices=STRATEGIES, help="run every test under a checkpointing strategy")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without llvmlite, a test is skipped where it calls `pb.compile`."""
+    if find_spec("llvmlite") is None:
+        module = import_module("pullback.compiler.calling.compiled")
+        pytest.MonkeyPatch().setattr(module, "_require_llvmlite", lambda: pytest.importorskip("llvmlite"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

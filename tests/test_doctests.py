@@ -20,6 +20,18 @@ import pullback as pb
 ROOT = Path(__file__).parents[1]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NAMESPACES = (pb, pb.linalg, pb.fft, pb.random, pb.tree)
+#: What examples need beyond NumPy.
+NEEDS = {
+    "pullback.backends.standard.StandardBackend": "array_api_strict",
+    "pullback.compiler.calling.compiled.compile": "llvmlite",
+    "pullback.compiler.calling.verification.compiled": "llvmlite",
+    "README.md": "llvmlite",
+    "docs/compile.md": "llvmlite",
+    "docs/mlp.md": "llvmlite",
+    "docs/nn.md": "torch",
+    "docs/numpy.md": "scipy",
+    "docs/training.md": "llvmlite",
+}
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:
@@ -64,7 +76,14 @@ EXAMPLES = examples_in_docstrings()
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_docstring(name):
+    require_all_of(name)
     check(EXAMPLES[name])
+
+
+def require_all_of(name: str) -> None:
+    """Skip the test unless what these examples need is installed."""
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
 
 
 def check(test: doctest.DocTest) -> None:
@@ -85,9 +104,14 @@ def test_public_name_has_a_docstring(name):
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page(page):
     """Blocks of a page run one after the other: `>>>` blocks with their output, other Python blocks as they are."""
+    require_all_of(name_of(page))
     scope: dict[str, Any] = {}
     parser = doctest.DocTestParser()
     text = page.read_text()

@@ -8,11 +8,14 @@ import threading
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import pullback as pb
 from pullback.backends.numpy import random as kernels
 from pullback.backends.numpy.random import philox_uint32
+
+from .backends.installed import optional, require
+
+stats = optional("scipy.stats")
 
 
 def scalar_philox(counter: list[int], key: list[int]) -> list[int]:
@@ -108,8 +111,7 @@ def test_parameters_of_distributions():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_uniform_never_reaches_its_upper_end(dtype):
-    if dtype == "bfloat16":
-        pytest.importorskip("ml_dtypes")
+    require("numpy", dtype)
     generator = pb.random.Generator(3)
     for low, high in ((0.0, 1.0), (1.0, 1.5), (-3.0, -1.0), (100.0, 101.0)):
         values = np.asarray(generator.uniform((20_000,), low, high, dtype=dtype), np.float64)
@@ -301,7 +303,7 @@ def test_errors_say_what_was_given_and_leave_the_state(call, error, text):
     ids=["uniform", "normal", "exponential", "integers", "bernoulli", "permutation"],
 )
 def test_every_device_has_the_same_numbers(draw, device):
-    pytest.importorskip(device.partition(":")[0])
+    require(device)
     here, there = draw(pb.random.Generator(5)), draw(pb.random.Generator(5), device=device)
     assert there.device.startswith(device)
     assert there.dtype == here.dtype

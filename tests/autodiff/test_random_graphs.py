@@ -9,8 +9,9 @@ import pytest
 
 import pullback as pb
 from tests.autodiff.random_graphs import Pullback, program
+from tests.backends.installed import optional
 
-torch = pytest.importorskip("torch")
+torch = optional("torch")
 
 
 class Torch:

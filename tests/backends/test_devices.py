@@ -15,14 +15,14 @@ import pytest
 import pullback as pb
 
 from . import strict
+from .installed import require
 
 OTHERS = [strict.DEVICE, "jax:cpu", "torch:cpu"]
 
 
 @pytest.fixture(params=OTHERS)
 def device(request):
-    if not request.param.startswith("strict"):
-        pytest.importorskip(request.param.partition(":")[0])
+    require(request.param)
     return request.param
 
 
@@ -41,8 +41,7 @@ def test_unknown_devices_are_named_with_the_known_ones():
 
 @pytest.mark.parametrize("name", ["numpy:gpu", "strict:device9", "torch:cuda:77", "jax:abacus:1"])
 def test_unknown_devices_of_known_backends(name):
-    if not name.startswith(("numpy", "strict")):
-        pytest.importorskip(name.partition(":")[0])
+    require(name)
     with pytest.raises(pb.DeviceError, match=f"unknown device '{name}'"):
         pb.tensor([1.0], device=name)
 
@@ -59,6 +58,7 @@ def test_a_package_that_is_missing_is_named():
 
 
 def test_default_device():
+    require(strict.DEVICE)
     assert pb.backends.default_device() == "numpy"
     pb.set_default_device(strict.DEVICE)
     try:
@@ -77,6 +77,7 @@ def test_default_device():
 
 
 def test_device_blocks_nest_and_end_with_an_error():
+    require(strict.DEVICE)
     with pb.device(strict.DEVICE):
         with pb.device("strict:cpu"):
             assert pb.tensor([1.0]).device == "strict:cpu"
@@ -129,6 +130,7 @@ def test_mixing_devices_is_an_error(device):
 
 
 def test_mixing_devices_of_one_backend_is_an_error():
+    require(strict.DEVICE)
     with pytest.raises(pb.DeviceError, match="strict:cpu, strict:device1"):
         pb.tensor([1.0], device="strict:cpu") + pb.tensor([1.0], device="strict:device1")
 

@@ -8,6 +8,7 @@ import pytest
 import pullback as pb
 
 from . import strict
+from .installed import require
 from .test_operations import everything_on
 
 RNG = np.random.default_rng(3)
@@ -154,8 +155,7 @@ def results(function, arguments, device):
 @pytest.mark.parametrize("device", [strict.DEVICE, "torch:cpu", "jax:cpu"])
 @pytest.mark.parametrize(("function", "arguments"), [(f, a) for f, *a in FUNCTIONS.values()], ids=list(FUNCTIONS))
 def test_same_as_on_numpy(function, arguments, device):
-    if not device.startswith("strict"):
-        pytest.importorskip(device.partition(":")[0])
+    require(device)
     found, expected = list(results(function, arguments, device)), list(results(function, arguments, "numpy"))
     assert len(found) == len(expected)
     for a, b in zip(found, expected):
@@ -165,7 +165,6 @@ def test_same_as_on_numpy(function, arguments, device):
 
 @pytest.mark.parametrize("device", [strict.DEVICE, "torch:cpu"])  # JAX gives infinities instead
 def test_a_singular_matrix_is_a_typed_error(device):
-    if not device.startswith("strict"):
-        pytest.importorskip(device.partition(":")[0])
+    require(device)
     with pytest.raises(pb.PullbackError, match=r"inv of shape \(2, 2\)"):
         pb.linalg.inv(pb.asarray(np.zeros((2, 2)), device=device))

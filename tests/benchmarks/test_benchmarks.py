@@ -23,6 +23,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", program.BENCHMARKS)
 def test_json_lines(name):
+    if name in ("compiled", "audits"):
+        pytest.importorskip("llvmlite")
     result = run("--quick", "--json", name)
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
@@ -33,7 +35,7 @@ def test_json_lines(name):
         assert line["value"] >= 0
     systems = {line["system"] for line in lines}
     assert program.BENCHMARKS[name].SYSTEMS[0] in systems
-    assert len(systems) > 1 or len(program.BENCHMARKS[name].SYSTEMS) == 1
+    assert len(systems) > 1 or len(peers.installed(program.BENCHMARKS[name].SYSTEMS)) == 1
     keys = [(line["workload"], line["system"], line["metric"]) for line in lines]
     assert len(keys) == len(set(keys))
 

@@ -31,6 +31,7 @@ def samples(data: datasets.Data) -> list[tuple[float, ...]]:
 
 
 def test_digits():
+    pytest.importorskip("sklearn")
     data = datasets.load({"kind": "digits", "test_fraction": 0.2}, seed=0)
     assert (len(data.train), len(data.test)) == (1438, 359)
     x, y = data.train[:]

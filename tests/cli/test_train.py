@@ -19,6 +19,10 @@ import pytest
 import pullback as pb
 from pullback.train import JsonLines, read_log
 
+from ..backends.installed import needs, needs_llvmlite
+
+needs_torch = needs("torch", "another device")
+
 SMALL = """\
 name = "small"
 
@@ -119,7 +123,7 @@ def test_the_configuration_of_a_run_can_be_run(pullback, config, tmp_path):
     "settings",
     [
         ["train.steps=9", "train.average=0.9", "train.accumulate=2", "train.clip_norm=0.5"],
-        ["device=torch:cpu", "train.epochs=1"],
+        pytest.param(["device=torch:cpu", "train.epochs=1"], marks=needs_torch),
         ["optimizer.kind=sgd", "optimizer.lr=0.01", "optimizer.momentum=0.9", "optimizer.nesterov=true"],
         ["optimizer.kind=rmsprop", "optimizer.lr=0.01", "loss.kind=huber", "loss.delta=0.5"],
         ["optimizer.kind=lion", "optimizer.lr=0.001", "loss.kind=mae"],
@@ -351,7 +355,9 @@ def test_folder_with_other_files(refused, config, tmp_path):
         (["--resume", "--folder", "done", "--set", "seed=1"], "--set is for new runs"),
         (["small.toml", "--resume", "--folder", "done", "--set", "seed=1"], "seed was 0 and is 1"),
         (["small.toml", "--resume", "--overwrite"], "not allowed with argument"),
-        (["small.toml", "--set", "device=torch:cuda:99"], "unknown device 'torch:cuda:99'"),
+        pytest.param(
+            ["small.toml", "--set", "device=torch:cuda:99"], "unknown device 'torch:cuda:99'", marks=needs_torch
+        ),
         (["small.toml", "--set", "device=abacus"], "unknown device 'abacus'"),
         (["small.toml", "--set", "schedule.warmup=1000"], "schedule.warmup: expected fewer than the 28 steps"),
         (["small.toml", "--set", "train.batch_size=1000"], "train.batch_size: expected at most 120"),
@@ -393,6 +399,7 @@ def test_weights_are_those_of_the_model(pullback, config, tmp_path):
 # -- compiled steps ----------------------------------------------------------------------------------
 
 
+@needs_llvmlite
 def test_steps_are_compiled_unless_the_configuration_says_otherwise(pullback, config, tmp_path):
     results = []
     for setting in ("true", "false"):
@@ -406,6 +413,7 @@ def test_steps_are_compiled_unless_the_configuration_says_otherwise(pullback, co
         np.testing.assert_allclose(tensor.numpy(), results[1][name].numpy(), rtol=1e-3, atol=1e-4, err_msg=name)
 
 
+@needs_llvmlite
 def test_why_steps_are_not_compiled_is_told_once(pullback, config):
     result = pullback("train", config, "--set", "train.accumulate=2")
     assert result.code == 0, result
@@ -413,6 +421,7 @@ def test_why_steps_are_not_compiled_is_told_once(pullback, config):
     assert "compiled" not in pullback("train", config, "--set", "train.accumulate=2", "--quiet").err
 
 
+@needs_llvmlite
 def test_a_step_that_fails_to_compile_is_told_and_made(pullback, config, monkeypatch):
     def failing(*arguments):
         raise RuntimeError("no registers left")

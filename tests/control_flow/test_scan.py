@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pullback as pb
+
+from ..backends.installed import needs_ml_dtypes, optional
+
+jax = optional("jax")
+jnp = optional("jax.numpy")
 
 
 def rnn(lib, scan, reverse: bool):
@@ -135,6 +138,7 @@ def test_every_step_has_its_own_carry(form: str) -> None:
     assert start.tolist() == [1.0, 2.0] and xs.tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
 
 
+@needs_ml_dtypes
 def test_carry_keeps_its_dtype_where_autocast_shortens_it() -> None:
     w = pb.asarray(np.eye(2, dtype=np.float32))
     with pb.autocast(pb.bfloat16):

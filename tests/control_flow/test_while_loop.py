@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+jax = optional("jax")
+jnp = optional("jax.numpy")
 
 
 def newton(lib, while_loop, **options):

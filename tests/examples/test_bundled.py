@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def train(folder: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "pullback", "train", "--folder", "run", *arguments]
@@ -16,6 +18,7 @@ def train(folder: Path, *arguments: str) -> str:
 
 
 def test_digits_are_learnt_and_drawn(tmp_path):
+    pytest.importorskip("sklearn")
     out = train(tmp_path, "--example", "digits")
     assert float(re.search(r"^test accuracy ([\d.]+)%$", out, re.MULTILINE)[1]) >= 97
     for name, file in {"report": "report.html", "picture": "predictions.svg"}.items():

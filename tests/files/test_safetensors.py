@@ -8,17 +8,20 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-import safetensors
-import safetensors.numpy
-import safetensors.torch
-import torch
 
 import pullback as pb
 from pullback.files import atomic, safetensors as format_module
 from pullback.files.safetensors import read_arrays, write_arrays
+
+from ..backends.installed import needs_ml_dtypes, optional, require
+
+torch = optional("torch")
+ml_dtypes = optional("ml_dtypes")
+safetensors = optional("safetensors")
+safetensors_numpy = optional("safetensors.numpy")
+safetensors_torch = optional("safetensors.torch")
 
 DTYPES = [
     "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
@@ -60,6 +63,7 @@ def test_round_trip(tmp_path: Path, dtype: str, shape: tuple[int, ...], mmap: bo
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_formats_own_package_reads_our_files(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("torch")
     path, expected = tmp_path / "a.safetensors", array(dtype, (3, 5))
     write_arrays(path, {"x": expected, "scalar": array("float32", ()), "b": array("bool", (3,))}, {"k": "v"})
     with safetensors.safe_open(path, "pt") as file:
@@ -75,7 +79,7 @@ def test_we_read_the_files_of_the_formats_own_package(tmp_path: Path, dtype: str
     path, expected = tmp_path / "a.safetensors", array(dtype, (3, 5))
     given = torch.frombuffer(bytearray(expected.tobytes()), dtype=getattr(torch, dtype)).reshape(3, 5)
     tensors = {"x": given, "z.odd": torch.ones(3, dtype=torch.uint8), "a.empty": torch.ones(0, 2)}
-    safetensors.torch.save_file(tensors, path, {"format": "pt"})
+    safetensors_torch.save_file(tensors, path, {"format": "pt"})
     arrays, metadata = read_arrays(path)
     assert_same(arrays["x"], expected)
     assert_same(arrays["z.odd"], np.ones(3, np.uint8))
@@ -129,7 +133,7 @@ def test_layouts_in_memory(tmp_path: Path, name: str) -> None:
     write_arrays(tmp_path / "a.safetensors", {"x": given})
     found = read_arrays(tmp_path / "a.safetensors")[0]["x"]
     np.testing.assert_array_equal(found, given)
-    np.testing.assert_array_equal(safetensors.numpy.load_file(tmp_path / "a.safetensors")["x"], given)
+    np.testing.assert_array_equal(safetensors_numpy.load_file(tmp_path / "a.safetensors")["x"], given)
 
 
 def test_equal_contents_give_equal_files(tmp_path: Path) -> None:
@@ -146,7 +150,7 @@ NAMES = ["", "a b", 'quote"', "back\\slash", "new\nline", "ünïcode", "😀", "
 def test_names(tmp_path: Path, name: str) -> None:
     write_arrays(tmp_path / "a", {name: np.ones(2)})
     assert list(read_arrays(tmp_path / "a")[0]) == [name]
-    assert list(safetensors.numpy.load_file(tmp_path / "a")) == [name]
+    assert list(safetensors_numpy.load_file(tmp_path / "a")) == [name]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +309,7 @@ def test_a_file_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> None
                 continue
             read += 1
             assert {name: a.shape for name, a in arrays.items()} == {
-                name: tuple(t.shape) for name, t in safetensors.torch.load(changed).items()
+                name: tuple(t.shape) for name, t in safetensors_torch.load(changed).items()
             }
     assert read > 50  # changes of the numbers themselves, and of names
 
@@ -319,8 +323,10 @@ def test_every_byte_of_a_truth_value_is_one(tmp_path: Path) -> None:
 # -- save and load -------------------------------------------------------------------------------
 
 
+@needs_ml_dtypes
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
 def test_tensors_of_every_device(tmp_path: Path, device: str) -> None:
+    require(device)
     path = tmp_path / "a.safetensors"
     given = pb.asarray(array("float32", (3, 5)), device=device).set_requires_grad(True)
     pb.save({"w": given, "h": pb.asarray([1.5], dtype=pb.bfloat16, device=device)}, path, {"step": "1"})

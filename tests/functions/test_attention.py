@@ -11,7 +11,9 @@ import pytest
 import pullback as pb
 from pullback.backends.numpy import attention as kernel
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional, require
+
+torch = optional("torch")
 
 
 def numbers(*shape: int, seed: int = 0, dtype: str = "float64") -> np.ndarray:
@@ -123,6 +125,7 @@ def test_rotary_tables_take_positions() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_kept(dtype: str) -> None:
+    require("numpy", dtype)
     x = pb.asarray(numbers(1, 4, 6), dtype=dtype)
     assert pb.scaled_dot_product_attention(x, x, x).dtype == getattr(pb, dtype)
     assert pb.rotary_embedding(x, *pb.rotary_tables(4, 6)).dtype == getattr(pb, dtype)

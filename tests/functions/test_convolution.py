@@ -11,7 +11,9 @@ import pytest
 import pullback as pb
 from pullback.backends.numpy import convolution as kernel
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional, require
+
+torch = optional("torch")
 
 
 def numbers(*shape: int, dtype: str = "float64", seed: int = 0) -> np.ndarray:
@@ -84,6 +86,7 @@ def test_transposes_are_transposes() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_summed_in_single(dtype: str) -> None:
+    require("numpy", dtype)
     x = pb.asarray(np.full((1, 4096, 2), 1.0), dtype=dtype)
     weight = pb.asarray(np.full((1, 4096, 1), 1.0), dtype=dtype)
     out = pb.conv1d(x, weight)

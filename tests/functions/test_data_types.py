@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import pullback as pb
+
+from ..backends.installed import needs_ml_dtypes, optional
+
+ml_dtypes = optional("ml_dtypes")
 
 
 def test_result_type_lets_python_numbers_adapt() -> None:
@@ -65,6 +68,7 @@ def test_astype_copies_only_if_asked() -> None:
     assert pb.astype(x, pb.float32) is not x
 
 
+@needs_ml_dtypes
 def test_bfloat16_stays_bfloat16() -> None:
     x = pb.asarray([1.0, 2.0, 3.0], dtype=pb.bfloat16).set_requires_grad(True)
     for result in (x * 1.5, 1.5 - x, x**2, x > 1.5, pb.maximum(x, 1.5), x.mean(), x.var(), pb.log2(x)):
@@ -72,6 +76,7 @@ def test_bfloat16_stays_bfloat16() -> None:
     assert pb.backward((x * 1.5).sum())[x].dtype == pb.bfloat16
 
 
+@needs_ml_dtypes
 def test_many_small_bfloat16_numbers_add_up() -> None:
     assert pb.sum(pb.ones(1000, dtype=pb.bfloat16)).item() == 1000
 
@@ -99,6 +104,7 @@ def test_dtypes_go_by_numpys_names() -> None:
             pb.ones(2).astype(wrong)
 
 
+@needs_ml_dtypes
 def test_the_hash_of_a_dtype_never_changes():
     program = "import pullback as pb; s = {pb.bfloat16}; pb.ones(2, dtype=pb.bfloat16); assert pb.bfloat16 in s"
     subprocess.run([sys.executable, "-c", program], check=True)

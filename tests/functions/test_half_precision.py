@@ -10,9 +10,11 @@ import pytest
 import pullback as pb
 from pullback.dtypes import DType
 
+from ..backends.installed import BFLOAT16, require
+
 COUNT = 5000  # float16 cannot count beyond 2048 in steps of one, bfloat16 not beyond 256
 NOUGHTS = np.zeros(COUNT, int)
-halves = pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16], ids=lambda dtype: dtype.name)
+halves = pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16], ids=lambda dtype: dtype.name)
 
 
 def ones(shape: tuple[int, ...], dtype: DType) -> pb.Tensor:
@@ -80,6 +82,7 @@ def test_decompositions_refuse_half_precision(name: str, dtype: DType) -> None:
 @halves
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
 def test_python_numbers_keep_half_precision(device: str, dtype: DType) -> None:
+    require(device)
     x = pb.asarray([1.0, 2.0], dtype=dtype, device=device)
     for result in (x + 1.0, 2.0 * x, x / 2, 1 - x, x > 0.5, pb.where(x > 1.0, x, 0.5), pb.maximum(x, 1.5)):
         assert result.dtype == (dtype if result.dtype.kind == "float" else pb.bool)

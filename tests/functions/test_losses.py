@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.backends import NUMPY
 
+from ..backends.installed import BFLOAT16, optional
 from .portable_namespace import PORTABLE
+
+torch = optional("torch")
 
 LOGITS = np.random.default_rng(0).normal(size=(6, 5))
 CLASSES = np.array([0, 4, -100, 2, 2, -100])
@@ -85,7 +87,7 @@ def test_many_logits_are_looked_at_in_blocks(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(gradient, theirs.grad.numpy(), atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16])
+@pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16])
 def test_half_precision_is_added_up_in_single_precision(dtype) -> None:
     n = 30000
     x = pb.asarray(np.zeros((n, 2)), dtype=dtype).set_requires_grad(True)

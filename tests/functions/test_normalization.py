@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.backends import NUMPY
 
+from ..backends.installed import BFLOAT16, optional
 from .portable_namespace import PORTABLE
+
+torch = optional("torch")
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -42,7 +44,7 @@ def test_a_large_mean_costs_no_digits() -> None:
     np.testing.assert_allclose(out, pb.layer_norm(x, 64)._raw, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16])
+@pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16])
 def test_half_precision_is_computed_in_single_precision(dtype) -> None:
     x = pb.asarray(normal(3, 512) * 300, dtype=dtype)  # squares overflow float16
     weight = pb.asarray(np.ones(512), dtype=pb.float32).set_requires_grad(True)

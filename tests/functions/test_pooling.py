@@ -9,7 +9,9 @@ import pytest
 
 import pullback as pb
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional, require
+
+torch = optional("torch")
 
 
 def numbers(*shape: int) -> np.ndarray:
@@ -121,6 +123,7 @@ def test_integers_can_be_pooled_and_repeated_but_not_averaged() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_dtype_is_kept(dtype: str) -> None:
+    require("numpy", dtype)
     x = pb.asarray(numbers(1, 2, 6, 6), dtype=dtype)
     for out in (pb.max_pool2d(x, 2), pb.avg_pool2d(x, 2), pb.adaptive_avg_pool2d(x, 1), pb.interpolate(x, size=4)):
         assert out.dtype == getattr(pb, dtype)

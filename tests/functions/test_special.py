@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import mpmath
 import numpy as np
 import pytest
-import scipy.special
 
 import pullback as pb
 from pullback.backends import NUMPY
 
+from ..backends.installed import optional
 from .portable_namespace import PORTABLE
+
+mpmath = optional("mpmath")
+special = optional("scipy.special")
 
 # name: (exact function, ranges, units in the last place)
 CASES: dict[str, tuple[Callable, list[tuple[float, float]], int]] = {
@@ -79,11 +81,11 @@ def test_values_to_the_last_digits(name: str, dtype) -> None:
         assert error.max(initial=0) <= units, (low, high, x[fits][error.argmax()])
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if hasattr(scipy.special, n)])
+@pytest.mark.parametrize("name", [n for n in CASES if hasattr(special, n)])
 def test_special_values(name: str) -> None:
     with np.errstate(all="raise"):
         found = getattr(pb, name)(SPECIAL_VALUES)._raw
-    expected = getattr(scipy.special, name)(SPECIAL_VALUES)
+    expected = getattr(special, name)(SPECIAL_VALUES)
     if name in ("i0", "i1", "gammaln"):  # SciPy: NaN for I of infinity; gammaln of -inf and of denormal numbers
         usual = np.isfinite(SPECIAL_VALUES) & ((np.abs(SPECIAL_VALUES) > 1e-300) | (SPECIAL_VALUES == 0))
         found, expected = found[usual | np.isnan(SPECIAL_VALUES)], expected[usual | np.isnan(SPECIAL_VALUES)]
@@ -119,7 +121,7 @@ def test_negative_arguments_of_the_gamma_function() -> None:
 def test_xlogy_where_both_are_zero() -> None:
     x, y = pb.tensor([0.0, 0.0, 2.0, 0.0], requires_grad=True), pb.tensor([0.0, 3.0, 3.0, np.nan], requires_grad=True)
     out = pb.xlogy(x, y)
-    np.testing.assert_allclose(out._raw, scipy.special.xlogy(x._raw, y._raw), rtol=1e-6)
+    np.testing.assert_allclose(out._raw, special.xlogy(x._raw, y._raw), rtol=1e-6)
     with pb.guard("off"):
         slope = pb.backward(out, gradient=np.ones(4, np.float32))[y]._raw
     np.testing.assert_allclose(slope[:3], [0, 0, 2 / 3], rtol=1e-6)
@@ -127,8 +129,8 @@ def test_xlogy_where_both_are_zero() -> None:
 
 def test_large_arrays_are_computed_in_blocks() -> None:
     x = np.random.default_rng(3).normal(size=(3, 100, 101)).transpose(2, 0, 1)
-    np.testing.assert_allclose(pb.erf(x)._raw, scipy.special.erf(x), rtol=1e-14)
-    np.testing.assert_allclose(pb.gammaln(np.abs(x))._raw, scipy.special.gammaln(np.abs(x)), rtol=1e-10)
+    np.testing.assert_allclose(pb.erf(x)._raw, special.erf(x), rtol=1e-14)
+    np.testing.assert_allclose(pb.gammaln(np.abs(x))._raw, special.gammaln(np.abs(x)), rtol=1e-10)
 
 
 def test_integers_become_float64_and_complex_numbers_are_refused() -> None:

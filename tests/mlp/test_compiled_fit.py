@@ -11,6 +11,7 @@ import pullback as pb
 from pullback.mlp import compiled
 from pullback.train import NotCompiledWarning, metrics
 
+from ..backends.installed import needs_llvmlite
 from .reference import ACTIVATIONS, LOSSES, REFUSED
 
 NUMBERS = np.random.default_rng(5)
@@ -42,6 +43,7 @@ def assert_close(first, second, tolerance=1e-5):
 # -- the numbers -----------------------------------------------------------------------------------
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_and_activation(loss, activation):
@@ -51,6 +53,7 @@ def test_every_loss_and_activation(loss, activation):
     assert_close(fitted(True, **options), fitted(False, **options), 1e-9)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw", "rmsprop", "adagrad", "lion", "lamb", "adafactor"])
 @pytest.mark.parametrize("clip_norm", [None, 0.1])
 def test_every_optimizer(optimizer, clip_norm):
@@ -58,6 +61,7 @@ def test_every_optimizer(optimizer, clip_norm):
     assert_close(fitted(True, **options), fitted(False, **options), 1e-8)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 16, 35, 70, 1000])
 def test_batches_of_any_size_in_float32(batch_size, shuffle):
@@ -68,12 +72,14 @@ def test_batches_of_any_size_in_float32(batch_size, shuffle):
         np.testing.assert_allclose(mine[1].epochs.column(name), other[1].epochs.column(name), rtol=1e-4)
 
 
+@needs_llvmlite
 def test_class_probabilities_as_targets():
     weights = np.abs(Y)  # which do not add up to one
     options = {"y": weights, "loss": "cross_entropy", "dtype": np.float64}
     assert_close(fitted(True, **options), fitted(False, **options), 1e-9)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("schedule", [pb.optim.schedules.Cosine(10, warmup=3), pb.optim.schedules.Plateau(patience=0)])
 def test_schedules(schedule):
     results = [fitted(compile, schedule=type(schedule)(**vars_of(schedule)), epochs=4) for compile in (True, False)]
@@ -86,11 +92,13 @@ def vars_of(schedule):
     return {"total": 10, "warmup": 3}
 
 
+@needs_llvmlite
 def test_equal_seeds_give_equal_bits():
     runs = [fitted(True, epochs=3)[0].parameters.tobytes() for _ in range(3)]
     assert len(set(runs)) == 1
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("around", [pb.no_grad, lambda: pb.guard("trace"), lambda: pb.guard("off")])
 def test_what_is_around_does_not_matter(around):
     expected = fitted(True)[0].parameters
@@ -102,6 +110,7 @@ def test_what_is_around_does_not_matter(around):
 # -- the memory ------------------------------------------------------------------------------------
 
 
+@needs_llvmlite
 def test_parameters_are_updated_where_they_are():
     mlp = pb.Mlp([5, 9, 3])
     parameters, address = mlp.parameters, mlp.parameters.ctypes.data
@@ -115,6 +124,7 @@ def test_parameters_are_updated_where_they_are():
     assert not np.allclose(first, mlp.predict(X)) and np.abs(mlp.parameters).max() < 1e-20
 
 
+@needs_llvmlite
 def test_a_callback_may_write_to_the_parameters_between_epochs():
     def halve(mlp):
         return lambda record: np.multiply(mlp.parameters, 0.5, mlp.parameters) is None
@@ -146,6 +156,7 @@ class Probe(metrics.Metric):
         return float(self.steps)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_nothing_is_allocated_per_step(shuffle):
     width, batch = 128, 128
@@ -165,6 +176,7 @@ def test_nothing_is_allocated_per_step(shuffle):
 # -- what is not finite ----------------------------------------------------------------------------
 
 
+@needs_llvmlite
 def test_divergence_leaves_the_parameters_of_before_the_step():
     results = []
     for compile in (True, False):
@@ -191,6 +203,7 @@ def test_divergence_leaves_the_parameters_of_before_the_step():
     assert results[0] == results[1]
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("size", [0.0, 1e20])  # biases are zero at first, so that zeros give no gradient at all
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-5)])
@@ -208,6 +221,7 @@ def test_steps_whose_norm_a_program_cannot_tell_are_made_by_numpy(size, optimize
         assert mine[1].epochs[-1]["gradient_norm"] > size / 10
 
 
+@needs_llvmlite
 def test_a_large_gradient_of_a_small_loss_has_its_norm():
     for compile in (True, False):
         mlp = pb.Mlp([5, 3])
@@ -230,6 +244,7 @@ def spied(monkeypatch):
     return made
 
 
+@needs_llvmlite
 def test_few_steps_are_not_worth_compiling_and_many_are(monkeypatch):
     made = spied(monkeypatch)
     x = np.zeros((64, 2), np.float32)
@@ -241,6 +256,7 @@ def test_few_steps_are_not_worth_compiling_and_many_are(monkeypatch):
     assert len(made) == 1
 
 
+@needs_llvmlite
 def test_an_optimizer_made_by_a_function_is_not_compiled(monkeypatch):
     made = spied(monkeypatch)
     monkeypatch.setattr(compiled, "_pays", lambda *sizes: True)
@@ -259,6 +275,7 @@ def test_without_llvmlite_numpy_does_it(monkeypatch):
         fitted(True)
 
 
+@needs_llvmlite
 def test_what_fails_to_compile_is_told_and_done_by_numpy(monkeypatch):
     def failing(self, optimizer):
         raise RuntimeError("no registers left")
@@ -281,7 +298,7 @@ def test_an_unknown_optimizer_is_named(compile):
         fitted(compile, optimizer="sdg")
 
 
-@pytest.mark.parametrize("compile", [None, True, False])
+@pytest.mark.parametrize("compile", [None, pytest.param(True, marks=needs_llvmlite), False])
 @pytest.mark.parametrize(("optimizer", "error"), [("muon", pb.ShapeError), ("lbfgs", pb.PullbackError)])
 def test_optimizers_that_are_not_for_this_say_so(optimizer, error, compile, monkeypatch):
     monkeypatch.setattr(compiled, "_pays", lambda *sizes: True)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+safetensors_numpy = optional("safetensors.numpy")
 
 GOLDEN = Path(__file__).parent / "golden"
 SUFFIXES = (".json", ".safetensors")
@@ -55,7 +58,7 @@ def test_files_of_version_1_are_written_as_they_were(tmp_path, suffix):
 
 def test_safetensors_are_readable_by_others_with_torchs_names(tmp_path, mlp):
     mlp.save(tmp_path / "model.safetensors")
-    arrays = load_file(tmp_path / "model.safetensors")
+    arrays = safetensors_numpy.load_file(tmp_path / "model.safetensors")
     assert arrays.keys() == mlp.state_dict().keys()
     for name, array in mlp.state_dict().items():
         assert np.array_equal(arrays[name], array)

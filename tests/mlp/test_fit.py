@@ -7,12 +7,14 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.mlp import losses
 
+from ..backends.installed import optional
 from . import reference
+
+torch = optional("torch")
 
 
 def data(samples=50, inputs=3, outputs=2, dtype=np.float64):

@@ -10,14 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.mlp import losses
 from pullback.mlp.scratch import _is_turned
 
+from ..backends.installed import optional
 from . import reference
 from .reference import ACTIVATIONS, LOSSES, REFUSED
+
+torch = optional("torch")
 
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}
 

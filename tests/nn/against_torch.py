@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 

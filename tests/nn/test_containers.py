@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback import nn
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 
 def names(module):

@@ -9,6 +9,7 @@ import pullback as pb
 from pullback import nn
 
 from ..backends import strict
+from ..backends.installed import require
 
 
 class Language(nn.Module):
@@ -49,6 +50,7 @@ def outcome(model, device):
     [("torch:cpu", Language), (strict.DEVICE, Language), ("jax:cpu", Small)],  # JAX compiles every operation first
 )
 def test_a_model_gives_the_same_on_every_device(device, model):
+    require(device)
     pb.random.seed(0)
     here, there = model().astype(pb.float64), model().astype(pb.float64).to_device(device)
     there.load_state_dict(here.state_dict())
@@ -58,6 +60,7 @@ def test_a_model_gives_the_same_on_every_device(device, model):
 
 
 def test_moving_keeps_the_tensors_and_moves_their_gradients():
+    require("torch:cpu")
     layer = nn.Linear(2, 2)
     layer(pb.ones((1, 2))).sum().backward()
     weight, gradient, clone = layer.weight, np.array(layer.weight.grad), layer.weight.clone()

@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback import nn
 from pullback.nn import init
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 SHAPE = (200, 300)
 

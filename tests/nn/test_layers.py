@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 
+from ..backends.installed import optional
 from .against_torch import check
+
+torch = optional("torch")
 
 # name, arguments, options, shape of the input
 LAYERS = [

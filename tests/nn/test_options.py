@@ -8,6 +8,8 @@ import pytest
 import pullback as pb
 from pullback import nn
 
+from ..backends.installed import require
+
 
 @pytest.mark.parametrize("p", [0.2, 0.5, 1.0])
 def test_dropout_zeroes_and_scales_in_training_alone(p):
@@ -68,6 +70,7 @@ def test_the_steps_of_a_cell_are_those_of_the_layer():
     ],
 )  # fmt: skip
 def test_constructors_take_dtype_and_device(make):
+    require("torch:cpu")
     layer = make(dtype=pb.float64, device="torch:cpu")
     for name, tensor in layer.state_dict().items():
         assert tensor.device == "torch:cpu"

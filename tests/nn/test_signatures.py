@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 
 import pytest
-import torch
 
 from pullback import nn
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 LAYERS = sorted(
     name

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 
 from .against_torch import assert_close
+
+torch = pytest.importorskip("torch")
 
 VOCABULARY, LENGTH, WIDTH, HEADS, HIDDEN, LAYERS = 53, 12, 32, 4, 64, 2
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from .harness import Arrays
 from .sample import Sample
@@ -13,16 +14,14 @@ from .sample import Sample
 
 @cache
 def _torch() -> Any:
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
     return torch
 
 
 @cache
 def _jax() -> Any:
-    import jax
-
+    jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
     return jax
 

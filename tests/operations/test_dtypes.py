@@ -7,6 +7,7 @@ import pytest
 
 import pullback as pb
 
+from ..backends.installed import BFLOAT16
 from . import harness
 from .harness_samples import SAMPLES, is_complex
 from .sample import Sample, rng
@@ -30,7 +31,7 @@ def test_single_precision_gives_single_precision_gradients(sample: Sample) -> No
     harness.assert_close(found, expected, 2e-3, "gradient", 1e-5 * harness.size_of(expected))
 
 
-@pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not is_complex(s)], ids=lambda sample: sample.name)
 def test_half_precision_is_preserved_or_refused(sample: Sample, dtype) -> None:
     tensors = [pb.asarray(argument, dtype=dtype).set_requires_grad(True) for argument in sample.arguments]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 import pullback as pb
+
+from ..backends.installed import optional
+
+torch = optional("torch")
 
 SHAPES = ((5, 7), (7,), (7, 3), (3,), ())
 MATRICES = ((5, 3), (3, 3), (3, 5))

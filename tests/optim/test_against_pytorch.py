@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 
+from ..backends.installed import optional
 from .problems import MATRICES, matrices_loss, parameters, torch_trained, trained, values
+
+torch = optional("torch")
 
 CASES = {
     "SGD": [

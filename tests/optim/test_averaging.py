@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import pullback as pb
+
+from ..backends.installed import optional, require
+
+torch = optional("torch")
+swa_utils = optional("torch.optim.swa_utils")
 
 ExponentialMovingAverage = pb.optim.ExponentialMovingAverage
 
@@ -34,7 +37,7 @@ def moved(parameters: list[pb.Tensor], seed: int) -> None:
 @pytest.mark.parametrize("decay", [0.0, 0.5, 0.99])
 def test_agrees_with_torch(decay: float) -> None:
     model = torch.nn.Linear(5, 3).double()
-    theirs = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    theirs = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(decay))
     theirs.update_parameters(model)  # the first one there is a copy
     ours = [pb.tensor(p.detach().numpy(), requires_grad=True) for p in model.parameters()]
     average = ExponentialMovingAverage(ours, decay, warmup=False)
@@ -52,6 +55,7 @@ def test_agrees_with_torch(decay: float) -> None:
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4), (40_001,)])
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
 def test_the_formula(shape: tuple[int, ...], device: str) -> None:
+    require(device)
     w = pb.asarray(variable(*shape).detach(), device=device).set_requires_grad(True)
     average = ExponentialMovingAverage([w], decay=0.8)
     expected = variable(*shape).detach().numpy().astype(np.float64)
@@ -78,6 +82,7 @@ def test_warmup_forgets_the_start_of_a_short_training() -> None:
 @pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
 def test_averages_of_half_precision_are_kept_in_float32(dtype, device: str) -> None:
+    require(device, dtype)
     w = pb.asarray([1.0, 2.0], dtype=dtype, device=device).set_requires_grad(True)
     average = ExponentialMovingAverage([w], decay=0.999, warmup=False)
     with pb.no_grad():
@@ -222,6 +227,7 @@ def test_a_modules_parameters_and_floating_point_buffers() -> None:
 
 
 def test_a_model_that_is_moved_takes_its_averages_along() -> None:
+    require("torch:cpu")
     model = pb.nn.Linear(3, 2)
     average = ExponentialMovingAverage(model, decay=0.5, warmup=False)
     expected = model.weight.detach().numpy().copy()

@@ -8,7 +8,10 @@ import pytest
 import pullback as pb
 
 from ..backends import strict
+from ..backends.installed import optional, require
 from .problems import MATRICES, matrices_loss, network_loss, trained, values
+
+jnp = optional("jax.numpy")
 
 OPTIMIZERS = {
     "SGD": {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
@@ -26,6 +29,7 @@ OPTIMIZERS = {
 @pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu", strict.DEVICE])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_same_as_on_numpy(name, device):
+    require(device)
     problem = (values(MATRICES), matrices_loss) if name == "Muon" else (values(), network_loss)
     results = []
     for place in ("numpy", device):
@@ -48,6 +52,7 @@ def test_same_as_on_numpy(name, device):
     + [("Adam", "jax:cpu")],
 )
 def test_half_precision_is_updated_in_float32_and_rounded_once(name, dtype, device):
+    require(device, dtype)
     rng = np.random.default_rng(0)
     start, gradients = rng.standard_normal((5, 7)), rng.standard_normal((3, 5, 7))
     half = pb.tensor(start, device=device, requires_grad=False).astype(dtype).set_requires_grad(True)
@@ -66,8 +71,6 @@ def test_half_precision_is_updated_in_float32_and_rounded_once(name, dtype, devi
 
 
 def test_state_follows_its_parameter_to_another_device():
-    from jax import numpy as jnp
-
     w = pb.tensor(np.ones((2, 3)), requires_grad=True)
     reference = pb.tensor(np.ones((2, 3)), requires_grad=True)
     optimizer, unmoved = pb.optim.Adam([w]), pb.optim.Adam([reference])

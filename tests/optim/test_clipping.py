@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.optim import clip_global_norm, clip_value
+
+from ..backends.installed import optional, require
+
+torch = optional("torch")
 
 KINDS = ["parameters", "Gradients", "gradients"]
 SHAPES = ((3, 5), (7,), ())
@@ -86,6 +89,7 @@ def test_a_parameter_named_twice_is_clipped_once():
 
 @pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
 def test_on_other_backends(device):
+    require(device)
     w = pb.tensor([1.0, 1.0], device=device, requires_grad=True)
     w.grad = pb.tensor([3.0, 4.0], device=device)
     assert clip_global_norm([w], 1.0).item() == 5.0

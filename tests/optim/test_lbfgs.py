@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.optim.line_search import Point, strong_wolfe
 
+from ..backends.installed import optional
 from .problems import data, network_loss, parameters, values
+
+torch = optional("torch")
 
 CASES = [
     {"lr": 0.1},
@@ -66,8 +68,6 @@ HARD = [
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 25])
 def test_line_search_goes_where_pytorchs_goes(turns):
     """On wavy and on steep functions, which take it through every branch."""
-    from torch.optim.lbfgs import _strong_wolfe
-
     rng = np.random.default_rng(0)
     random = rng.uniform((-1, 0.1, 0.2, 0.0, -2, -3), (1, 3, 6, 0.3, 2, 1), (60, 6))
     trials = [(False, *case) for case in HARD] + [(i % 2 == 0, *c[:5], 10.0 ** c[5]) for i, c in enumerate(random)]
@@ -98,7 +98,7 @@ def test_line_search_goes_where_pytorchs_goes(turns):
 
         vector = torch.tensor([direction], dtype=torch.float64)
         gradient = torch.tensor([slope], dtype=torch.float64)
-        expected = _strong_wolfe(
+        expected = torch.optim.lbfgs._strong_wolfe(
             objective,
             torch.tensor(start, dtype=torch.float64),
             first,

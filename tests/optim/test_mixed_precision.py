@@ -10,6 +10,8 @@ import pytest
 
 import pullback as pb
 
+from ..backends.installed import require
+
 STEPS = 60
 
 
@@ -59,6 +61,7 @@ def in_float32() -> tuple[float, float]:
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_reaches_the_loss_of_float32(dtype: str, device: str, in_float32: tuple[float, float]) -> None:
+    require(device, dtype)
     scaler = pb.optim.LossScaler(init_scale=2.0**24, growth_interval=20, enabled=dtype == "float16")
     model, *losses = trained(dtype, scaler, device)
     np.testing.assert_allclose(losses, in_float32, atol=0.02)

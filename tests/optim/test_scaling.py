@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
+
+from ..backends.installed import optional, require
+
+torch = optional("torch")
 
 OVERFLOWS = [False, False, True, False, False, False, True, True, False, False, False, False, False, True, False]
 
@@ -119,6 +122,7 @@ def test_every_form_of_gradients(kind: str) -> None:
 
 @pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
 def test_other_devices(device: str) -> None:
+    require(device)
     w = pb.asarray(variable().detach(), device=device).set_requires_grad(True)
     optimizer, scaler = pb.optim.SGD([w], lr=0.1), pb.optim.LossScaler()
     for loss, stepped in ((squared, True), (overflowing, False)):

@@ -7,11 +7,14 @@ import math
 
 import numpy as np
 import pytest
-import torch
-from torch.optim import lr_scheduler
 
 import pullback as pb
 from pullback.optim import schedules
+
+from ..backends.installed import optional
+
+torch = optional("torch")
+lr_scheduler = optional("torch.optim.lr_scheduler")
 
 BASES = (0.1, 0.003)
 

@@ -6,13 +6,15 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 
+from ..backends.installed import optional, require
 from .problems import parameters, values
 from .test_backends import OPTIMIZERS
 from .test_optimizer import SHAPES, make, snapshot
+
+torch = optional("torch")
 
 
 def steps(optimizer, seeds):
@@ -122,6 +124,7 @@ def test_a_loaded_state_is_not_changed_by_steps():
 
 
 def test_state_is_moved_to_the_parameters_device():
+    require("torch:cpu")
     optimizer, tensors = state_of()
     moved = parameters(snapshot(tensors), "torch:cpu")
     resumed = pb.optim.Adam(moved)

@@ -15,15 +15,14 @@ import pytest
 import pullback as pb
 
 from ..backends import strict
+from ..backends.installed import require
 
 INNER = ["numpy", strict.DEVICE, "torch:cpu", "jax:cpu"]
 
 
 @pytest.fixture(params=INNER)
 def autodiff(request):
-    name = request.param.partition(":")[0]
-    if name in ("jax", "torch"):
-        pytest.importorskip(name)
+    require(request.param)
     return pb.Autodiff(request.param)
 
 

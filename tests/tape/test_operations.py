@@ -7,7 +7,9 @@ import pytest
 
 import pullback as pb
 
-torch = pytest.importorskip("torch")
+from ..backends.installed import optional
+
+torch = optional("torch")
 F = torch.nn.functional
 
 

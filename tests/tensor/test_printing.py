@@ -11,6 +11,8 @@ import pytest
 import pullback as pb
 from pullback.autodiff import forward
 
+from ..backends.installed import require
+
 
 @pytest.mark.parametrize(
     ("data", "options", "text"),
@@ -30,8 +32,7 @@ from pullback.autodiff import forward
     ],
 )
 def test_repr_shows_what_is_not_usual(data, options, text):
-    if options.get("dtype") == "bfloat16":
-        pytest.importorskip("ml_dtypes")
+    require("numpy", options.get("dtype"))
     tensor = pb.tensor(data, **options)
     assert repr(tensor) == text
     assert str(tensor) == text

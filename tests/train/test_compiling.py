@@ -13,6 +13,8 @@ from pullback.data import Batches
 from pullback.optim import SGD, Adam, AdamW, Lion, schedules
 from pullback.train import Callback, NotCompiledWarning, Trainer
 
+from ..backends.installed import needs_llvmlite, needs_ml_dtypes, require
+
 NUMBERS = np.random.default_rng(3)
 X = NUMBERS.standard_normal((43, 6)).astype(np.float32)
 Y = NUMBERS.standard_normal((43, 3)).astype(np.float32)
@@ -41,6 +43,7 @@ def count_traces(trainer):
 # -- the same run ----------------------------------------------------------------------------------
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("clip_norm", [None, 0.2])
 @pytest.mark.parametrize("optimizer", [SGD, Adam, AdamW, Lion])
 @pytest.mark.parametrize("middle", [(), (pb.nn.BatchNorm1d(8), pb.nn.Dropout(0.3))], ids=["plain", "norm and dropout"])
@@ -70,6 +73,8 @@ def test_a_compiled_run_is_the_eager_one(clip_norm, optimizer, middle):
     assert count_traces(trainer) == 2  # the last batch of an epoch is shorter
 
 
+@needs_ml_dtypes
+@needs_llvmlite
 def test_mixed_precision_is_compiled():
     results = []
     for compile in (False, True):
@@ -79,6 +84,7 @@ def test_mixed_precision_is_compiled():
     np.testing.assert_allclose(results[1], results[0], rtol=2e-2)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("weight", [lambda mask: mask.sum(), lambda mask: 7.0, lambda mask: mask.shape[0]])
 def test_a_loss_that_gives_its_weight_is_compiled(weight):
     def masked(output, target):
@@ -96,7 +102,7 @@ def test_a_loss_that_gives_its_weight_is_compiled(weight):
 
 
 @pytest.mark.parametrize("sign", [0.0, -1.0])
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=needs_llvmlite)])
 def test_a_weight_that_is_not_positive_is_an_error_and_changes_nothing(sign, compile):
     def weighted(output, target):
         return pb.mse_loss(output, target), sign * (target * target).sum()
@@ -109,6 +115,7 @@ def test_a_weight_that_is_not_positive_is_an_error_and_changes_nothing(sign, com
     assert_same(weights(model), before)
 
 
+@needs_llvmlite
 def test_outputs_may_be_trees():
     class Two(pb.nn.Linear):
         def forward(self, x):
@@ -140,6 +147,7 @@ def test_outputs_may_be_trees():
     assert len(seen) == 6 and all(not difference.any() and three == 3 for difference, three in seen)
 
 
+@needs_llvmlite
 def test_a_run_that_was_cut_off_goes_on_bit_for_bit(tmp_path):
     results = []
     for name, cuts in (("whole", [27]), ("cut", [4, 9, 20, 27])):
@@ -152,6 +160,7 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(tmp_path):
     assert_same(*results)
 
 
+@needs_llvmlite
 def test_an_optimizer_that_is_loaded_between_steps_goes_on_from_there():
     """Its buffers are other tensors then."""
     results = []
@@ -177,6 +186,7 @@ def test_an_optimizer_that_is_loaded_between_steps_goes_on_from_there():
 # -- what is not finite ----------------------------------------------------------------------------
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("guard", ["raise", "off"])
 @pytest.mark.parametrize("where", [0, 1])
 def test_a_bad_value_changes_nothing_whatever_the_guard(guard, where):
@@ -203,6 +213,7 @@ def test_a_bad_value_changes_nothing_whatever_the_guard(guard, where):
     np.testing.assert_array_equal(now["exp_avg"].numpy(), optimizer_before["exp_avg"].numpy())
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("guard", ["raise", "off"])
 def test_an_infinite_loss_with_finite_gradients_is_an_error(guard):
     targets = Y.copy()
@@ -215,6 +226,7 @@ def test_an_infinite_loss_with_finite_gradients_is_an_error(guard):
     assert_same(weights(model), before)
 
 
+@needs_llvmlite
 def test_an_infinite_gradient_of_a_finite_loss_names_its_operation():
     def steep(output, target):
         return pb.sqrt(pb.abs(output - output)).mean()
@@ -226,6 +238,7 @@ def test_an_infinite_gradient_of_a_finite_loss_names_its_operation():
     assert_same(weights(model), before)
 
 
+@needs_llvmlite
 def test_gradients_whose_squares_vanish_have_a_norm_and_are_used():
     model = pb.nn.Linear(2, 1, bias=False)
     before = model.weight.detach().numpy().copy()
@@ -245,6 +258,7 @@ class Branching(pb.nn.Linear):
         return out if out.sum() > 0 else -out
 
 
+@needs_llvmlite
 def test_a_model_that_cannot_be_traced_is_trained_with_one_notice():
     results = []
     for compile in (False, None):
@@ -262,12 +276,14 @@ def test_a_model_that_cannot_be_traced_is_trained_with_one_notice():
     assert_same(*results)
 
 
+@needs_llvmlite
 def test_compile_true_insists():
     model = Branching(6, 3)
     with pytest.raises(pb.TraceError, match=r"test_compiling\.py"):
         Trainer(model, pb.mse_loss, SGD(model.parameters()), compile=True).fit([(X, Y)], epochs=1)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -279,6 +295,7 @@ def test_compile_true_insists():
     ],
 )
 def test_what_is_known_not_to_be_compiled_is_eager_without_a_notice(options, words):
+    require(options.get("device", "numpy"))
     options = dict(options)
     around = options.pop("around", lambda: warnings.catch_warnings())
     device = options.pop("device", "numpy")
@@ -313,6 +330,7 @@ def test_an_error_of_the_model_is_its_own():
 # -- Python values that change ---------------------------------------------------------------------
 
 
+@needs_llvmlite
 def test_a_step_that_keeps_something_is_not_compiled_and_counts_once():
     calls = []
 
@@ -339,6 +357,7 @@ class Counting(pb.nn.Linear):
         return self.last
 
 
+@needs_llvmlite
 def test_a_model_that_keeps_its_output_is_not_compiled():
     model = Counting(6, 3)
     trainer = Trainer(model, pb.mse_loss, SGD(model.parameters()))
@@ -401,6 +420,7 @@ def through_object():
     return model, loss, lambda value: setattr(settings, "factor", value)
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("made", [through_closure, through_attribute, through_class, through_global, through_object])
 @pytest.mark.parametrize("every", [1, 4])
 def test_a_number_that_changes_is_noticed(made, every, monkeypatch):
@@ -426,6 +446,7 @@ def test_a_number_that_changes_is_noticed(made, every, monkeypatch):
     np.testing.assert_allclose(results[1], results[0], rtol=1e-4)
 
 
+@needs_llvmlite
 def test_freezing_a_layer_between_steps_is_noticed():
     model = network()
 
@@ -441,6 +462,7 @@ def test_freezing_a_layer_between_steps_is_noticed():
     np.testing.assert_array_equal(model[0].weight.detach().numpy(), kept[0])
 
 
+@needs_llvmlite
 def test_a_group_that_is_added_between_steps_is_trained():
     model = network()
     model[2].freeze()

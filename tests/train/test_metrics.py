@@ -7,11 +7,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import torch
-from sklearn import metrics as reference
 
 import pullback as pb
 from pullback.train import metrics
+
+from ..backends.installed import optional
+
+torch = optional("torch")
+reference = optional("sklearn.metrics")
 
 CLASSES = 5
 

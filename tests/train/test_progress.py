@@ -17,6 +17,10 @@ import pytest
 import pullback as pb
 from pullback.train import Progress, progress as module
 
+from ..backends.installed import needs
+
+needs_rich = needs("rich", "a progress bar")
+
 HISTORY = SimpleNamespace(stop_reason=None)
 
 
@@ -168,6 +172,7 @@ def test_why_a_run_was_stopped_is_said():
     assert stream.getvalue() == "stopped: no gain for 5 epochs\n"
 
 
+@needs_rich
 def test_on_a_terminal_there_is_a_bar_and_the_cursor_comes_back(terminal):
     run(Progress(terminal), trainer_of())
     text = terminal.getvalue()
@@ -175,6 +180,7 @@ def test_on_a_terminal_there_is_a_bar_and_the_cursor_comes_back(terminal):
     assert text.count("\x1b[?25l") == 1 and text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
+@needs_rich
 @pytest.mark.parametrize("width", [1, 5, 12, 20, 30, 36, 60, 80, 100, 140, 200])
 @pytest.mark.parametrize("total", [100, None])
 def test_the_bar_is_one_line_of_any_width(terminal, monkeypatch, width, total):
@@ -191,6 +197,7 @@ def test_the_bar_is_one_line_of_any_width(terminal, monkeypatch, width, total):
     assert lines[-1].startswith("epoch 1/2  step 3"[:width])
 
 
+@needs_rich
 @pytest.mark.parametrize("seconds", [0.001, 0.03])
 def test_the_bar_is_drawn_at_most_ten_times_a_second(terminal, clock, monkeypatch, seconds):
     drawn = []
@@ -205,6 +212,7 @@ def test_the_bar_is_drawn_at_most_ten_times_a_second(terminal, clock, monkeypatc
     assert 0.5 * 10 * 1000 * seconds < len(drawn) <= 10 * 1000 * seconds + 1
 
 
+@needs_rich
 def test_short_epochs_do_not_flood_a_terminal(terminal, clock):
     progress, trainer = Progress(terminal), trainer_of()
     progress.on_start(trainer)
@@ -216,6 +224,7 @@ def test_short_epochs_do_not_flood_a_terminal(terminal, clock):
     assert [int(step) for step in re.findall(r"step (\d+)/100[^\r\n]*\n", before_end)] == [*range(1, 101, 8)]
 
 
+@needs_rich
 def test_slow_terminals_are_drawn_on_less_often(terminal, clock, monkeypatch):
     drawn = []
 
@@ -246,6 +255,7 @@ def test_prints_of_a_program_appear_above_the_bar_and_those_into_a_file_stay_the
     assert sys.stderr is errors and sys.stdout is output
 
 
+@needs_rich
 @pytest.mark.parametrize("ending", ["on_error", "exit", "start"])
 def test_every_ending_gives_the_terminal_back(terminal, monkeypatch, ending):
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -326,6 +336,7 @@ def _drain(descriptor):
         seen += os.read(descriptor, 4096)
 
 
+@needs_rich
 @pytest.mark.parametrize("name", ["dumb", "unknown"])
 def test_a_terminal_that_cannot_move_its_cursor_gets_lines(terminal, monkeypatch, name):
     monkeypatch.setenv("TERM", name)

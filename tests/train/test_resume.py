@@ -15,6 +15,8 @@ from pullback.train import Callback, EarlyStopping, JsonLines, Report, Trainer
 from pullback.train.checkpoints import CheckpointFolder, read_checkpoint
 from pullback.train.packing import packed
 
+from ..backends.installed import needs_ml_dtypes, require
+
 NUMBERS = np.random.default_rng(11)
 X, CLASSES = NUMBERS.standard_normal((19, 4)).astype(np.float32), np.arange(19) % 3
 
@@ -122,6 +124,7 @@ def interrupted_and_resumed(folder, step, setting, data, **options):
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("steps", [(1, 7), (5, 9)], ids=["mid-epoch", "end-of-epoch"])
 def test_a_resumed_run_is_the_undisturbed_one(tmp_path, setting, steps):
+    require(SETTINGS[setting].get("device", "numpy"), SETTINGS[setting].get("autocast"))
     undisturbed = made(tmp_path / "a", setting)
     run(undisturbed, DATA["shuffled"]())
     per_epoch = undisturbed.steps_per_epoch
@@ -311,6 +314,7 @@ def test_an_error_in_the_validation_after_an_epoch_costs_no_batches():
     assert fingerprint_of_weights(trainer) == fingerprint_of_weights(undisturbed)
 
 
+@needs_ml_dtypes
 def test_an_optimizer_that_fails_once_does_not_spoil_the_scaler():
     class FailingOnce(SGD):
         failed = False

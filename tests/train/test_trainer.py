@@ -10,12 +10,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 
 import pullback as pb
 from pullback.data import Batches
 from pullback.optim import SGD, Adam, schedules
 from pullback.train import Callback, EarlyStopping, Trainer
+
+from ..backends.installed import needs_llvmlite, optional, require
+
+torch = optional("torch")
 
 NUMBERS = np.random.default_rng(7)
 X, Y = NUMBERS.standard_normal((23, 4)), NUMBERS.standard_normal((23, 2))
@@ -137,7 +140,7 @@ def test_accumulated_batches_of_unequal_size_are_one_large_batch(accumulate, cli
     np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("as_number", [True, False])
+@pytest.mark.parametrize("as_number", [True, pytest.param(False, marks=needs_llvmlite)])
 def test_a_loss_may_say_its_own_weight(as_number):
     """Masked targets: a mean over those that count, over all micro-batches together."""
 
@@ -161,6 +164,7 @@ def test_a_loss_may_say_its_own_weight(as_number):
 @pytest.mark.parametrize("size", [1e-30, 1e-3, 1e25])
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
 def test_the_norm_of_large_and_small_gradients_is_right(size, device):
+    require(device)
     model = pb.nn.Linear(2, 1, bias=False).to_device(device)
     inputs = np.array([[3.0, 4.0]], np.float32) * np.float32(size)
     trainer = Trainer(model, lambda output, target: output.sum(), SGD(model.parameters(), lr=1e-30))
@@ -190,6 +194,7 @@ def test_what_is_no_batch_is_named(batch):
 
 
 def test_a_model_of_another_library_is_trained_on_numpy_data():
+    require("torch:cpu")
     results = []
     for device in ("numpy", "torch:cpu"):
         model = network().to_device(device)

@@ -6,7 +6,6 @@ import ctypes
 import itertools
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from llvmlite import ir
 
@@ -14,6 +13,10 @@ from pullback.compiler.llvm.code import ITEMSIZE, Emitted
 from pullback.compiler.llvm.loops import emit_loop as loops
 from pullback.compiler.llvm.runtime import jit
 from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
+
+from ...backends.installed import optional
+
+ml_dtypes = optional("ml_dtypes")
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

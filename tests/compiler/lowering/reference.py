@@ -16,6 +16,10 @@ from pullback.compiler.interpreter import kernel as numpy_kernel
 from pullback.compiler.lowering.kernels import Call, Hole, Host, Location, Loop, Product, Schedule
 from pullback.compiler.program import Program
 
+from ...backends.installed import optional
+
+ml_dtypes = optional("ml_dtypes")
+
 _REDUCTIONS = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
     "any": np.logical_or, "all": np.logical_and,
@@ -183,11 +187,7 @@ def _filled(args: Any, reads: list[Any]) -> Any:
 
 
 def _dtype(name: str) -> Any:
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
 
 
 def _step(step: Any, values: list[Any], reads: list[Any], shape: tuple[int, ...], rows: int) -> Any:

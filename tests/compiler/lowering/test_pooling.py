@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from pullback.backends.windows import Adaptive, Window
-from pullback.compiler.llvm.runtime.executable import build
 
+from ...backends.installed import optional
 from .building import Building
 from .checking import checked, kinds
+
+executable = optional("pullback.compiler.llvm.runtime.executable")
 
 RNG = np.random.default_rng(5)
 
@@ -51,7 +53,7 @@ def test_maxima_and_what_follows_their_positions(case: str, dtype: str) -> None:
     schedule = checked(program, b.given())
     assert "H" not in kinds(schedule)
     outputs = [np.empty(value.shape, value.dtype) for value in program.outputs]
-    build(schedule).run([array.ctypes.data for array in b.given()], [array.ctypes.data for array in outputs])
+    executable.build(schedule).run([array.ctypes.data for array in b.given()], [array.ctypes.data for array in outputs])
     for got, value in zip(outputs, program.outputs):
         np.testing.assert_array_equal(got, b.arrays[value])
 

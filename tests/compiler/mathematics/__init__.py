@@ -1,0 +1,5 @@
+"""Mathematical functions as native code: none of these tests can do without llvmlite."""
+
+import pytest
+
+pytest.importorskip("llvmlite")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-import mpmath
 import numpy as np
+
+from ...backends.installed import optional
+
+mpmath = optional("mpmath")
 
 #: Enough for tan of the largest float64 next to a multiple of pi/2, and for differences that cancel all but a few bits.
 _PRECISION = 180

@@ -14,6 +14,7 @@ import pytest
 
 import pullback as pb
 
+from ...backends.installed import needs_llvmlite
 from .test_memory import batch, training_step
 
 GOOD, BAD = pb.tensor(np.eye(3, dtype=np.float32)), pb.tensor(-np.eye(3, dtype=np.float32))
@@ -207,6 +208,7 @@ for use in (lambda: pb.compile(lambda x: x), lambda: pb.compile(max_traces=1)(la
     assert said.startswith("compile True") and said.count("pip install 'pullback[compile]'") == 2
 
 
+@needs_llvmlite
 def test_a_version_of_llvmlite_that_is_too_old_is_named() -> None:
     said = run("""
 import llvmlite

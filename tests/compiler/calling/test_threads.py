@@ -19,6 +19,7 @@ import pullback as pb
 from pullback.compiler.calling.arguments import Arguments
 from pullback.compiler.calling.specialize import specialize
 
+from ...backends.installed import needs_llvmlite
 from .test_memory import batch, training_step
 
 
@@ -124,6 +125,7 @@ READS = [
 ]  # fmt: skip
 
 
+@needs_llvmlite
 def test_threads_that_a_traced_function_wakes_find_the_tensors_as_they_are() -> None:
     w = pb.tensor([1.0, 2.0])
     found: list[Any] = []
@@ -159,6 +161,7 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@needs_llvmlite
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
 @pytest.mark.parametrize("read", [
     lambda w: w * 2, lambda w: pb.add(pb.ones(8), w), lambda w: w.detach() + 1, lambda w: w.clone() * 1,
@@ -330,6 +333,7 @@ if __name__ == "__main__":
 """
 
 
+@needs_llvmlite
 @needs_fork
 def test_processes_of_a_pool(tmp_path: Path) -> None:
     program = tmp_path / "pools.py"
@@ -357,6 +361,7 @@ time.sleep(0.05)
 """
 
 
+@needs_llvmlite
 def test_the_interpreter_ends_while_threads_call() -> None:
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", _EXIT], capture_output=True, text=True, timeout=60, check=False)

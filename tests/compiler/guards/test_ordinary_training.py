@@ -10,6 +10,7 @@ import pytest
 import pullback as pb
 from pullback import nn, optim
 
+from ...backends.installed import needs_llvmlite
 from . import training_models  # noqa: F401  (registers programs)
 from .harness import X
 from .observation import difference, seen
@@ -53,6 +54,7 @@ class Remember(pb.train.Callback):
         self.losses.append(record["loss"])
 
 
+@needs_llvmlite
 def test_the_trainer_compiles_with_callbacks_metrics_and_a_schedule() -> None:
     def losses(compile: bool) -> tuple[Any, Any]:
         pb.random.seed(0)

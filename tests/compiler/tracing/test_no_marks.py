@@ -13,6 +13,7 @@ from pullback.autodiff.graph import Leaf
 from pullback.compiler.calling.arguments import Arguments
 from pullback.compiler.calling.specialize import specialize
 from pullback.compiler.tracing.trace import Trace
+from tests.backends.installed import needs_llvmlite
 
 
 class Everything:
@@ -160,6 +161,7 @@ def test_the_function_does_all_this_when_it_is_called() -> None:
             np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
+@needs_llvmlite
 def test_an_optimizer_gets_its_buffers_when_the_trace_has_ended() -> None:
     w = pb.tensor([1.0, 2.0], requires_grad=True)
     optimizer = pb.optim.Adam([w], 0.1)

@@ -53,7 +53,7 @@ class Operation:
         "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs",
         "has_several_outputs", "is_simple", "differentiable",
         "elementwise", "linear", "composite", "masking", "singular", "cheap",
-        "autocast", "dtypes", "scalar", "commutes", "reduces", "moves", "expands", "standard", "numpy", "scipy",
+        "autocast", "dtypes", "real", "scalar", "commutes", "reduces", "moves", "expands", "standard", "numpy", "scipy",
         "shape", "instead", "batch",
     )  # fmt: skip
 
@@ -73,6 +73,7 @@ class Operation:
         cheap: bool | None = None,
         autocast: str = "widest",
         dtypes: str = "",
+        real: bool = False,
         scalar: bool = False,
         commutes: bool = False,
         reduces: bool = False,
@@ -107,6 +108,7 @@ class Operation:
             raise TypeError(f"operation {name!r}: autocast={autocast!r}, dtypes={dtypes!r}.")
         self.autocast = autocast
         self.dtypes = dtypes
+        self.real = real
         self.scalar = scalar
         self.commutes = commutes
         self.reduces = reduces

@@ -16,6 +16,7 @@ about gradients
     autocast        in which precision it computes under `pb.autocast`: see `operations.AUTOCAST`
 about arrays
     dtypes          how the dtypes of its arrays go together: see `operations.DTYPES`
+    real            there is none of complex numbers
     standard        the array API standard has it under this name: "main", "linalg" or "fft"
     numpy, scipy    ufuncs that are this operation; one of NumPy's with the same name is found by itself
 about programs

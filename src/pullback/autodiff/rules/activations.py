@@ -14,7 +14,7 @@ def rules(xp: Any, op: Any) -> None:
     where, zero, wide, narrowed, blockwise = xp.where, xp.zeros_like, xp.widened, xp.narrowed, xp.blockwise
 
     def unary(name: str, static: str, x: Any, **marks: Any) -> None:
-        op(name, "x", static, elementwise=True, x=x, **{"expands": "floats", **marks})
+        op(name, "x", static, elementwise=True, x=x, real=True, **{"expands": "floats", **marks})
 
     def silu_x(g: Any, x: Any) -> Any:
         s = xp.sigmoid(x)
@@ -73,7 +73,7 @@ def rules(xp: Any, op: Any) -> None:
         share_of_g = xp.reshape(wide(g), kept) / where(xp.equal(whole, 0), xp.ones_like(whole), whole)
         return narrowed(terms * share_of_g, x_dtype)
 
-    op = partial(op, autocast="float32", expands="floats")
+    op = partial(op, autocast="float32", real=True, expands="floats")
     op("softmax", "x", "axis", x=softmax_x)
     op("log_softmax", "x", "axis", x=log_softmax_x)
     op("logsumexp", "x", "axis=None keepdims=False", x=logsumexp_x)

@@ -11,7 +11,7 @@ def rules(xp: Any, op: Any) -> None:
     # Dropout of the shares is that of the operation `dropout` on an array of all of them.
     op(
         "attention", "q k v mask", "is_causal scale dropout key offset", residuals="lse", composite=True, masking=True,
-        autocast="half",
+        autocast="half", real=True,
         joint=lambda g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset:
             xp.attention_gradient(g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset),
     )  # fmt: skip

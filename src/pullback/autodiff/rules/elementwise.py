@@ -39,8 +39,8 @@ def rules(xp: Any, op: Any) -> None:
     unary("square", lambda g, x: g * (2 * x), autocast="float32")
     precise("reciprocal", lambda g, out: -g * out * out)
     floating("sqrt", lambda g, out: g / (2 * out))
-    binary("remainder", lambda g: g, lambda g, x, y: -g * xp.floor_divide(x, y))
-    binary("floor_divide", lambda g: zero(g), lambda g: zero(g), masking=True)
+    binary("remainder", lambda g: g, lambda g, x, y: -g * xp.floor_divide(x, y), real=True)
+    binary("floor_divide", lambda g: zero(g), lambda g: zero(g), masking=True, real=True)
 
     def pow_x(g: Any, x: Any, y: Any) -> Any:
         if type(y) in SCALARS:
@@ -81,7 +81,7 @@ def rules(xp: Any, op: Any) -> None:
 
     binary(
         "logaddexp", lambda g, x, y, out: g * share(x, y, out), lambda g, x, y, out: g * share(y, x, out), "floating",
-        autocast="float32",
+        autocast="float32", real=True,
     )  # fmt: skip
 
     # trigonometry
@@ -105,9 +105,9 @@ def rules(xp: Any, op: Any) -> None:
 
     binary(
         "hypot", lambda g, x, out: g * (x / nonzero(out)), lambda g, y, out: g * (y / nonzero(out)), "floating",
-        commutes=True,
+        commutes=True, real=True,
     )  # fmt: skip
-    binary("atan2", lambda g, x, y: g * direction(y, x), lambda g, x, y: -g * direction(x, y), "floating")
+    binary("atan2", lambda g, x, y: g * direction(y, x), lambda g, x, y: -g * direction(x, y), "floating", real=True)
 
     # absolute values, signs, rounding
     def sign_x(g: Any, x: Any, out: Any) -> Any:
@@ -123,12 +123,13 @@ def rules(xp: Any, op: Any) -> None:
         x=sign_x,  # on complex numbers its tangent is not its rule
     )  # fmt: skip
     for name in ("floor", "ceil", "trunc"):
-        unary(name, lambda g: zero(g), masking=True)
+        unary(name, lambda g: zero(g), masking=True, real=True)
     unary("round", lambda g: zero(g), masking=True, numpy="rint")
     binary(
-        "copysign", lambda g, x, y: g * (xp.sign(x) * xp.copysign(xp.ones_like(g), y)), lambda g: zero(g), "floating"
-    )
-    binary("nextafter", lambda g: g, lambda g: zero(g), "floating")
+        "copysign", lambda g, x, y: g * (xp.sign(x) * xp.copysign(xp.ones_like(g), y)), lambda g: zero(g), "floating",
+        real=True,
+    )  # fmt: skip
+    binary("nextafter", lambda g: g, lambda g: zero(g), "floating", real=True)
 
     # complex numbers
     op("conj", "x", linear="x", x=lambda g: xp.conj(g))
@@ -161,7 +162,10 @@ def rules(xp: Any, op: Any) -> None:
             outside = xp.logical_or(outside, xp.greater(lower, upper))
         return where(outside, g, zero(g))
 
-    op("clip", "x lower upper", masking=True, expands="always", x=clip_x, lower=clip_lower, upper=clip_upper)
+    op(
+        "clip", "x lower upper", masking=True, real=True, expands="always",
+        x=clip_x, lower=clip_lower, upper=clip_upper,
+    )  # fmt: skip
     op(
         "where", "condition x y", masking=True, scalar=True,
         x=lambda g, condition: where(condition, g, zero(g)),

@@ -34,5 +34,5 @@ def rules(xp: Any, op: Any) -> None:
         doubled = xp.weigh_middle(xp.conj(xp.rfft(g, n, axis, SWAPPED[norm])), n, axis, 2.0)
         return resize(doubled, x_shape[axis], axis)
 
-    op("rfft", "x", "n axis norm", dtypes="floating", x=rfft_x)
+    op("rfft", "x", "n axis norm", dtypes="floating", real=True, x=rfft_x)
     op("irfft", "x", "n axis norm", x=irfft_x)

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
-    op = partial(op, autocast="float32", expands="always")
+    op = partial(op, autocast="float32", real=True, expands="always")
     wide, narrowed, each = xp.widened, xp.narrowed, xp.per_element
 
     op(

@@ -40,7 +40,7 @@ def rules(xp: Any, op: Any) -> None:
 
     op(
         "layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, cheap=True,
-        autocast="float32", joint=layer_norm,
+        autocast="float32", real=True, joint=layer_norm,
     )  # fmt: skip
 
     def rms_norm(
@@ -66,7 +66,7 @@ def rules(xp: Any, op: Any) -> None:
         return xp.blockwise(piece, uncut(axis, weight_shape), g, x, rstd)
 
     op(
-        "rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, cheap=True, autocast="float32",
+        "rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, cheap=True, autocast="float32", real=True,
         joint=rms_norm,
     )  # fmt: skip
 
@@ -92,15 +92,23 @@ def rules(xp: Any, op: Any) -> None:
             summed(g_out, bias_shape, bias_dtype) if needs[2] else None,
         )
 
-    op("batch_norm", "x weight bias", "axis eps", outputs="out mean variance", autocast="float32", joint=batch_norm)
+    op(
+        "batch_norm",
+        "x weight bias",
+        "axis eps",
+        outputs="out mean variance",
+        autocast="float32",
+        real=True,
+        joint=batch_norm,
+    )
 
     op(
-        "multiply_add", "x scale shift", elementwise=True, expands="always",
+        "multiply_add", "x scale shift", elementwise=True, real=True, expands="always",
         x=lambda g, scale: g * scale, scale=lambda g, x: g * x, shift=lambda g: g,
     )  # fmt: skip
 
     op(
-        "dropout", "x", "p key offset", residuals="kept", linear="x", expands="always",
+        "dropout", "x", "p key offset", residuals="kept", linear="x", real=True, expands="always",
         x=lambda g, kept, x_dtype, p: (
             xp.where(kept, xp.narrowed(g * (0 if p == 1 else 1 / (1 - p)), x_dtype), xp.zeros_like(g))
         ),

@@ -16,7 +16,7 @@ def rules(xp: Any, op: Any) -> None:
     op = partial(op, elementwise=True, autocast="float32")
 
     def unary(name: str, x: Any, static: str = "", **marks: Any) -> None:
-        op(name, "x", static, x=x, **{"scipy": name, **marks})
+        op(name, "x", static, real=True, x=x, **{"scipy": name, **marks})
 
     def exp_of_square(x: Any, factor: float) -> Any:
         x = wide(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +17,27 @@ ROOT = Path(__file__).parents[2]
 FIELDS = {"benchmark": str, "workload": str, "system": str, "metric": str, "value": (int, float), "unit": str}
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
 
 
-@pytest.mark.parametrize("name", program.BENCHMARKS)
-def test_json_lines(name):
+#: The language model takes a minute, most of it in the peers' compilers: in the long product alone.
+SHORT = {"compiled": "mlp-tiny scan"}
+
+
+@pytest.mark.parametrize(
+    ("name", "workloads"),
+    [
+        *[(name, SHORT.get(name, "")) for name in program.BENCHMARKS],
+        *[pytest.param(name, "", marks=pytest.mark.slow) for name in SHORT],
+    ],
+)
+def test_json_lines(name, workloads):
     if name in ("compiled", "audits"):
         pytest.importorskip("llvmlite")
-    result = run("--quick", "--json", name)
+    result = run("--quick", "--json", name, WORKLOADS=workloads)
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     for line in lines:

@@ -10,6 +10,7 @@ from ..backends.installed import optional
 from .problems import data, network_loss, parameters, values
 
 torch = optional("torch")
+lbfgs = optional("torch.optim.lbfgs")
 
 CASES = [
     {"lr": 0.1},
@@ -98,7 +99,7 @@ def test_line_search_goes_where_pytorchs_goes(turns):
 
         vector = torch.tensor([direction], dtype=torch.float64)
         gradient = torch.tensor([slope], dtype=torch.float64)
-        expected = torch.optim.lbfgs._strong_wolfe(
+        expected = lbfgs._strong_wolfe(
             objective,
             torch.tensor(start, dtype=torch.float64),
             first,

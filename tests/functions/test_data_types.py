@@ -44,6 +44,7 @@ def test_finfo_gives_python_floats(name: str) -> None:
     assert limits.dtype == expected.dtype
 
 
+@needs_ml_dtypes
 def test_limits_of_bfloat16_and_of_tensors() -> None:
     assert pb.finfo(pb.bfloat16).eps == float(ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
     assert pb.iinfo(pb.ones(2, dtype=pb.int16)).max == 32767

@@ -13,6 +13,7 @@ import pytest
 
 from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
 
+from ...backends.installed import require
 from .evaluation import Compiled, dtype_of
 
 PAGE = mmap.PAGESIZE
@@ -67,6 +68,7 @@ def main(dtype: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are protected by a function of Linux")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bfloat16"])
 def test_nothing_beyond_an_array_is_touched(dtype: str) -> None:
+    require("numpy", dtype)
     code = f"from {__name__} import main; main({dtype!r})"
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, timeout=60)

@@ -38,7 +38,7 @@ def _blockwise(formula: Any, native_single: bool, x: Any, *static: Any) -> Any:
 
 
 for _name, _formula in vars(_formulas).items():
-    if _name[0] != "_" and getattr(_formula, "__module__", None) == _formulas.__name__ and _name != "xlogy":
+    if _name[0] != "_" and getattr(_formula, "__module__", None) == _formulas.__name__:
         globals()[_name] = _partial(_blockwise, _formula, _name not in _formulas.IN_DOUBLE)
 
 

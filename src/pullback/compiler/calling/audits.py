@@ -1,7 +1,7 @@
 """Audits: now and then a function is traced again, and must give the program that it gave before.
 
-They are the net under the guards. What a program is, is kept as a digest: of each instruction a hash, its name and the
-user's line.
+They are the net under the guards. What a program is, is kept as a digest: of each instruction what it does to what, its
+name and the user's line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEVER = 2**62
 class Line(NamedTuple):
     """An instruction of a program: what it is, and what it is called and where it comes from for messages."""
 
-    identity: bytes
+    identity: tuple[Any, ...]
     op: str
     site: str
 
@@ -38,19 +38,18 @@ def digest(made: Any) -> list[Line]:
     outside = {id(guard.value) for guard in made.guards.reached() if isinstance(guard, Array)}
     for entry in made.inputs:
         numbers[entry.value] = len(numbers)
-        lines.append(
-            Line(_hash(_source(entry, own, outside, made.program.constants), entry.value), "input", entry.value.site)
-        )
+        source = _source(entry, own, outside, made.program.constants)
+        lines.append(Line((source, _form(entry.value)), "input", entry.value.site))
     program: Program = made.program
     for instruction in program.instructions:
         parts = [_part(arg, numbers) for arg in instruction.args]
         for value in instruction.results:
             numbers[value] = len(numbers)
-        identity = _hash(instruction.op, parts, *instruction.results)
-        lines.append(Line(identity, instruction.op, instruction.site))
+            parts.append(_form(value))
+        lines.append(Line((instruction.op, *parts), instruction.op, instruction.site))
     outputs = [numbers.get(value) for value in program.outputs]
     updates = [(numbers.get(target), numbers.get(value)) for target, value in program.updates]
-    lines.append(Line(_hash(outputs, updates), "what it gives", ""))
+    lines.append(Line((*outputs, *updates), "what it gives", ""))
     return lines
 
 
@@ -67,22 +66,28 @@ def _source(entry: Any, own: set[int], outside: set[int], constants: dict[Value,
     array = entry.array if entry.view is None else entry.view
     if id(array) in outside:
         return "array", id(array)
-    return ("made", array.tobytes()) if entry.value in constants else "array"  # else what a graph outside has saved
+    return ("made", _content(array)) if entry.value in constants else "array"  # else what a graph outside has saved
 
 
 def _part(arg: Any, numbers: dict[Value, int]) -> Any:
-    if isinstance(arg, Value):
-        return "value", numbers.get(arg)
+    kind = type(arg)
+    if kind is Value:
+        return numbers.get(arg)
     if isinstance(arg, (tuple, list)):
         return tuple([_part(part, numbers) for part in arg])
     if isinstance(arg, np.ndarray):
-        return arg.shape, arg.dtype.str, arg.tobytes()
-    return repr(arg) if isinstance(arg, (int, float, complex, str, bytes, slice, type(None))) else type(arg).__name__
+        return arg.shape, arg.dtype.str, _content(arg)
+    if isinstance(arg, (int, float, complex, str, bytes, slice, type(None))):
+        return repr(arg)  # 1, 1.0 and True differ, and nan is itself
+    return kind
 
 
-def _hash(*parts: Any) -> bytes:
-    plain = [(part.shape, str(part.dtype)) if isinstance(part, Value) else part for part in parts]
-    return hashlib.sha256(repr(plain).encode()).digest()
+def _form(value: Value) -> tuple[Any, ...]:
+    return value.shape, value.dtype
+
+
+def _content(array: np.ndarray) -> bytes:
+    return hashlib.sha256(array.tobytes()).digest()
 
 
 def difference(before: list[Line], now: list[Line]) -> Line | None:

@@ -52,3 +52,14 @@ def test_only_numpy_is_required():
 
 def test_package_says_that_it_is_typed():
     assert (Path(pb.__file__).parent / "py.typed").exists()
+
+
+def test_families_for_networks_are_loaded_when_used():
+    program = """
+import sys, pullback as pb
+family = "pullback.functions.convolution"
+before = family in sys.modules
+pb.conv1d
+print(before, family in sys.modules, "max_pool2d" in dir(pb), hasattr(pb, "cross_entropy"), hasattr(pb, "no_such_name"))
+"""
+    assert run(program) == "False True True True False"

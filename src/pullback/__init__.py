@@ -5,9 +5,12 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from .functions.creation import *
+from .autodiff.creation import *
 from .functions.filled import *
 from .functions.elementwise import *
+from .functions.trigonometry import *
+from .functions.rounding import *
+from .functions.comparisons import *
 from .functions.reductions import *
 from .functions.manipulation import *
 from .functions.indexing import *
@@ -16,16 +19,9 @@ from .functions.sorting import *
 from .functions.sets import *
 from .functions.data_types import *
 from .functions.activations import *
-from .functions.normalization import *
-from .functions.losses import *
-from .functions.convolution import *
-from .functions.pooling import *
-from .functions.attention import *
-from .functions.scan import *
 from .functions.special import *
-from . import backends, fft, linalg, random, tree
+from . import backends, random, tree
 from .autodiff.custom import BackwardOp, custom_op
-from .autodiff.decorator import Autodiff
 from .autodiff.gradients import Gradients, backward
 from .autodiff.graph import GradCell
 from .autodiff.guard import guard
@@ -63,17 +59,15 @@ from .errors import (
     TraceError,
 )
 from .modes import enable_grad, no_grad
-from .tensor import conversion as _conversion
-from .tensor import numpy_protocols as _numpy_protocols
-from .tensor import gradient as _gradient, methods as _methods, operators as _operators, writing as _writing
-from .tensor.core import Tensor
-from .tensor.quantized import QuantizedTensor, quantize
+from .tensors.tensor import Tensor
+from .tensors.quantized import QuantizedTensor, quantize
 from .transforms import *
+from .transforms.decorator import Autodiff
 
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, nn, optim, train
+    from . import data, fft, linalg, nn, optim, train
     from .autodiff.autocast import autocast
     from .compiler.calling import compile, compiled
     from .autodiff.checkpointing import (
@@ -84,30 +78,41 @@ if _TYPE_CHECKING:
         checkpointing,
     )
     from .files.tensors import load, save
+    from .functions.attention import *
     from .functions.control_flow import cond, scan, while_loop
+    from .functions.convolution import *
+    from .functions.losses import *
+    from .functions.normalization import *
+    from .functions.pooling import *
+    from .functions.scan import *
     from .mlp import Mlp, MlpGradients, Scratch
     from .tape import GradientTape
+    from .transforms.checking import gradcheck
 
-_SUBMODULES = ("data", "nn", "optim", "train")
+_SUBMODULES = ("data", "fft", "linalg", "nn", "optim", "train")
 _LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
-    "autocast": "autodiff.autocast",
-    "compile": "compiler.calling",
-    "compiled": "compiler.calling",
-    "BalancedCheckpointing": "autodiff.checkpointing",
-    "BudgetCheckpointing": "autodiff.checkpointing",
-    "NoCheckpointing": "autodiff.checkpointing",
-    "checkpoint": "autodiff.checkpointing",
-    "checkpointing": "autodiff.checkpointing",
-    "load": "files.tensors",
-    "save": "files.tensors",
-    "cond": "functions.control_flow",
-    "scan": "functions.control_flow",
-    "while_loop": "functions.control_flow",
-    "Mlp": "mlp",
-    "MlpGradients": "mlp",
-    "Scratch": "mlp",
-    "GradientTape": "tape",
+    name: module
+    for module, names in {
+        "autodiff.autocast": "autocast",
+        "autodiff.checkpointing": """
+            BalancedCheckpointing BudgetCheckpointing NoCheckpointing checkpoint checkpointing""",
+        "compiler.calling": "compile compiled",
+        "files.tensors": "load save",
+        "functions.control_flow": "cond scan while_loop",
+        "mlp": "Mlp MlpGradients Scratch",
+        "tape": "GradientTape",
+        "transforms.checking": "gradcheck",
+    }.items()
+    for name in names.split()
 }
+_NETWORKS = (
+    "losses",
+    "normalization",
+    "convolution",
+    "pooling",
+    "attention",
+    "scan",
+)  # functions, likewise
 
 
 def __getattr__(name: str) -> _Any:
@@ -115,11 +120,19 @@ def __getattr__(name: str) -> _Any:
 
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
-    if name not in _LATER:
-        raise import_module(f"{__name__}.pytorch_names").missing(__name__, name)
-    globals()[name] = found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    return found
+    if name in _LATER:
+        globals()[name] = found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        return found
+    for family in () if name.startswith("_") else _NETWORKS:
+        module = import_module(f"{__name__}.functions.{family}")
+        if name in module.__all__:
+            globals()[name] = found = getattr(module, name)
+            return found
+    raise import_module(f"{__name__}.pytorch_names").missing(__name__, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES, *_LATER})
+    from importlib import import_module
+
+    families = [import_module(f"{__name__}.functions.{family}").__all__ for family in _NETWORKS]
+    return sorted({*globals(), *_SUBMODULES, *_LATER}.union(*families))

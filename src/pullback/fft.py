@@ -7,20 +7,22 @@ root, "ortho". An axis is cut off or filled up with zeros to the length asked fo
 from __future__ import annotations
 
 from operator import index as _index
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as _np
 
 from . import dtypes as _dtypes
 from .autodiff.apply import apply as _apply
+from .autodiff.creation import asarray as _asarray, default_dtype as _default_dtype
 from .autodiff.rules.fft import SWAPPED as _SWAPPED
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
 from .functions.axes import all_axes as _all_axes, negative_axes as _negative_axes
-from .functions.creation import asarray as _asarray, default_dtype as _default_dtype
 from .functions.manipulation import roll as _roll
 from .operations import OPERATIONS as _OPERATIONS
-from .tensor.core import Tensor
+
+if TYPE_CHECKING:
+    from .tensors.tensor import Tensor
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",

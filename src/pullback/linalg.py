@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import math
 from operator import index as _index
-from typing import Any, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Sequence
 
+from .autodiff import base
 from .autodiff.apply import apply as _apply
+from .autodiff.base import resolved as _resolved
+from .autodiff.creation import asarray as _asarray
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
 from .functions.axes import negative_axes as _negative_axes
-from .functions.creation import asarray as _asarray
 from .functions.linear import diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .functions.manipulation import broadcast_shapes as _broadcast_shapes
 from .operations import OPERATIONS as _OPERATIONS
-from .tensor.core import Tensor, resolved as _resolved
+
+if TYPE_CHECKING:
+    from .tensors.tensor import Tensor
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
@@ -128,7 +132,7 @@ def _tolerance(x: Tensor, rtol: Any) -> Any:
     if rtol is None:
         single = x.dtype.name in ("float32", "complex64")
         return max(x.shape[-2:]) * (2.0**-23 if single else 2.0**-52)
-    return _resolved(rtol)._raw if isinstance(rtol, Tensor) else rtol
+    return _resolved(rtol)._raw if isinstance(rtol, base.Tensor) else rtol
 
 
 def matrix_power(x: Any, n: int, /) -> Tensor:

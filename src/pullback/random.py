@@ -12,11 +12,14 @@ from _thread import allocate_lock as Lock  # `threading` would take half a milli
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Callable, Iterator, TypedDict
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypedDict
 
 import numpy as np
 
 from . import backends, dtypes, modes
+from .autodiff import base
+from .autodiff.base import make, values_of
+from .autodiff.creation import asarray, default_dtype
 from .backends.numpy.random import (
     high_part,
     joined,
@@ -26,8 +29,9 @@ from .backends.numpy.random import (
     unit_of_two_words,
 )  # fmt: skip
 from .errors import DtypeError, ShapeError
-from .tensor.conversion import values_of
-from .tensor.core import Tensor, make
+
+if TYPE_CHECKING:
+    from .tensors.tensor import Tensor
 
 __all__ = [
     "Generator", "State", "bernoulli", "choice", "default_generator", "exponential", "get_state", "integers",
@@ -249,7 +253,7 @@ class Generator:
         >>> bool(pb.random.Generator(1).bernoulli(1.0, (5,)).all())
         True
         """
-        if isinstance(p, Tensor):
+        if isinstance(p, base.Tensor):
             device = p.device if device is None else device
             p = values_of(p)
         chances = np.asarray(p, np.float64)
@@ -294,13 +298,10 @@ class Generator:
         if isinstance(x, (int, np.integer)):
             length = _integer("permutation: x", x, 0, 1 << 62)
             return self._places(length, length, False, device)
-        from .functions.creation import asarray
-        from .functions.indexing import take
-
         x = asarray(x, device=device)
         if not -x.ndim <= axis < x.ndim:
             raise ShapeError(f"permutation: axis {axis} is out of bounds for shape {x.shape}.")
-        return take(x, self._places(x.shape[axis], x.shape[axis], False, x.device), axis=axis)
+        return x.take(self._places(x.shape[axis], x.shape[axis], False, x.device), axis=axis)
 
     def choice(self, x: Any, shape: Shape = (), *, replace: bool = True, axis: int = 0) -> Tensor:
         """Entries of `x` along `axis` (or integers below `x`), each equally likely; without `replace` none twice.
@@ -310,10 +311,6 @@ class Generator:
         10
         """
         shape = _shape(shape)
-        from .functions.creation import asarray
-        from .functions.indexing import take
-        from .functions.manipulation import reshape
-
         source = None if isinstance(x, (int, np.integer)) else asarray(x)
         length = int(x) if source is None else source.shape[axis]
         count = _size(shape)
@@ -323,10 +320,10 @@ class Generator:
             raise ShapeError(f"choice: cannot take {count} of {length} entries without replacement.")
         places = self._places(length, count, replace, None if source is None else source.device)
         if source is None:
-            return reshape(places, shape)
+            return places.reshape(shape)
         axis %= source.ndim
-        taken = take(source, places, axis=axis)
-        return reshape(taken, source.shape[:axis] + shape + source.shape[axis + 1 :])
+        taken = source.take(places, axis=axis)
+        return taken.reshape(source.shape[:axis] + shape + source.shape[axis + 1 :])
 
     @_drawn_by_programs
     def _places(self, length: int, count: int, replace: bool, device: str | None) -> Tensor:
@@ -422,8 +419,6 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def _real_dtype(name: str, dtype: Any) -> dtypes.DType:
-    from .functions.creation import default_dtype
-
     chosen = default_dtype() if dtype is None else dtypes.get(dtype)
     if chosen.kind != "float":
         raise DtypeError(f"{name}: dtype must be a real floating-point one, got {chosen.name}.")

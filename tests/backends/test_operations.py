@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.functions import creation
+from pullback.autodiff import creation
 
 from ..operations.harness_samples import SAMPLES
 from . import strict

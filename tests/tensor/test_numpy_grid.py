@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.tensor import numpy_functions
+from pullback.tensors import numpy_functions
 
 from .numpy_grid import derivatives
 from .numpy_grid.comparison import difference

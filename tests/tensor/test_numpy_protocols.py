@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.tensor import numpy_functions, numpy_linalg
+from pullback.tensors import numpy_functions, numpy_linalg
 
 from .numpy_cases import CASES
 

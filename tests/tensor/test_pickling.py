@@ -68,7 +68,7 @@ def test_memory_can_travel_out_of_band():
 def test_only_one_function_is_named_in_a_pickle():
     content = pickle.dumps(pb.tensor([1.0], requires_grad=True), 2)
     named = [argument for operation, argument, _ in pickletools.genops(content) if operation.name == "GLOBAL"]
-    assert [name for name in named if not name.startswith("_codecs")] == ["pullback.tensor.conversion unpickled"]
+    assert [name for name in named if not name.startswith("_codecs")] == ["pullback.tensors.conversion unpickled"]
 
 
 @pytest.mark.parametrize("dtype", [pb.float32, pb.bool, pb.bfloat16])

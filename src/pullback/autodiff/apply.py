@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import backends, modes
 from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError, TraceError
 from ..operations import Operation
-from ..tensor.core import Tensor, make
+from . import base
+from .base import PYTHON_SCALARS, SCALAR_OR_ABSENT, make
+from .creation import array_of_list, asarray
 from .graph import Node, next_sequence_number, record_site
 from .recipe import Recipe
 from .tables import table_for
 
-PYTHON_SCALARS = frozenset((float, int, bool, complex))
-SCALAR_OR_ABSENT = PYTHON_SCALARS | {type(None)}
+if TYPE_CHECKING:
+    pass
 
 
 def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...] = ()) -> Any:
@@ -30,7 +32,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     tracked = scalars = False
     for x in inputs:
         kind = type(x)
-        if kind is Tensor:
+        if kind is base.Tensor:
             array = x._raw
             raws.append(array)
             nodes.append(x._node)
@@ -40,15 +42,13 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
             raws.append(x)
             nodes.append(None)
             scalars = True
-        elif isinstance(x, Tensor):
+        elif isinstance(x, base.Tensor):
             return x._apply(operation, inputs, static)
         else:
             return apply(operation, tuple([as_operand(x, operation) for x in inputs]), static)
     if array is None:
         if all(x is None for x in inputs):
             raise _absence(operation)
-        from ..functions.creation import asarray
-
         return apply(operation, tuple([x if x is None else asarray(x) for x in inputs]), static)
     backend: Any = backends.of(array)
     for raw in raws:
@@ -207,11 +207,9 @@ def select(node: Node, index: int, count: int) -> Node:
 
 def as_operand(x: Any, operation: Operation) -> Any:
     """`x` itself if an operation can take it, else a tensor of it."""
-    if type(x) in SCALAR_OR_ABSENT or isinstance(x, Tensor):
+    if type(x) in SCALAR_OR_ABSENT or isinstance(x, base.Tensor):
         return x
     if backends.of(x) is not None or hasattr(x, "__dlpack__") or hasattr(x, "__array__"):
-        from ..functions.creation import asarray
-
         return asarray(x)
     advice = " Write `pb.asarray(...)` of it." if isinstance(x, (list, tuple)) else ""
     raise DtypeError(
@@ -221,12 +219,10 @@ def as_operand(x: Any, operation: Operation) -> Any:
 
 def without_list(x: Any, y: Any) -> tuple[Any, Any] | None:
     """A tensor and a list or tuple as two tensors, since operators take those as NumPy's do; None for other things."""
-    from ..functions.creation import array_of_list
-
     try:
-        if isinstance(x, Tensor) and isinstance(y, (list, tuple)):
+        if isinstance(x, base.Tensor) and isinstance(y, (list, tuple)):
             return x, array_of_list(y, x.device)
-        if isinstance(y, Tensor) and isinstance(x, (list, tuple)):
+        if isinstance(y, base.Tensor) and isinstance(x, (list, tuple)):
             return array_of_list(x, y.device), y
     except DtypeError:  # words, for example
         return None

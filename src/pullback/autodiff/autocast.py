@@ -7,17 +7,21 @@ recorded `astype`, so parameters stay float32 and so do their gradients.
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 from weakref import WeakKeyDictionary
 
 from .. import dtypes, modes
 from ..errors import DtypeError
 from ..operations import OPERATIONS, Operation
-from ..tensor.core import Tensor, make
-from .apply import SCALAR_OR_ABSENT, record
+from . import base
+from .apply import record
+from .base import SCALAR_OR_ABSENT, make
 from .forward import Dual
 from .graph import Leaf
 from .tables import TENSORS
+
+if TYPE_CHECKING:
+    pass
 
 _CAST = frozenset(("float16", "bfloat16", "float32"))
 _WIDE = frozenset(("float64", "complex64", "complex128"))
@@ -46,7 +50,7 @@ class Policy:
     def _cast(self, kind: str, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         found: set[str] = set()
         for x in inputs:
-            if type(x) is Tensor or isinstance(x, Dual):
+            if type(x) is base.Tensor or isinstance(x, Dual):
                 found.add(x.dtype.name)
             elif type(x) not in SCALAR_OR_ABSENT:
                 return inputs  # `apply` makes a tensor of an array, another operation of one on quantized weights
@@ -63,14 +67,14 @@ class Policy:
         return tuple([self._converted(x, target) for x in inputs])
 
     def _converted(self, x: Any, dtype: dtypes.DType) -> Any:
-        if not (type(x) is Tensor or isinstance(x, Dual)) or x.dtype is dtype or x.dtype.name not in _CAST:
+        if not (type(x) is base.Tensor or isinstance(x, Dual)) or x.dtype is dtype or x.dtype.name not in _CAST:
             return x
         backend = x._backend
         leaf = x._node
         mode = modes.current() or modes.DEFAULT
         # who wants to know of operations gets to know of this one, and a program makes equal halves once
         seen = mode.checkpointing is not None or mode.tapes or mode.tracing is not None
-        if type(leaf) is not Leaf or type(x) is not Tensor or dtype is not self.dtype or seen:
+        if type(leaf) is not Leaf or type(x) is not base.Tensor or dtype is not self.dtype or seen:
             return TENSORS.astype(x, backend.raw_dtype(dtype))
         entry = self.halves.get(leaf)
         if entry is None or entry[0] is not x._raw or backend.dtype_of(entry[1]) is not dtype:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
-from .. import modes
+from .. import backends, modes
 from ..errors import DtypeError, GradientError, ShapeError
 from ..operations import Operation
-from ..tensor.core import Tensor, make, resolved
+from . import base
 from .apply import apply, new_node
+from .base import TensorBase, make, resolved
+from .engine import visit_alone
+from .forward import Dual, adopt, dual, primal_at, tangent_at, variable, vjp_of
 from .graph import Leaf
 from .recipe import Recipe, Rule, Table
+from .tables import TENSORS
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 # -- functions -----------------------------------------------------------------------------------
 
@@ -56,7 +63,7 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
         else:
             with modes.changed(recording=False):
                 gradients = backward(_wrap(g), *map(_wrap, saved[:count]))
-            gradients = tuple([resolved(grad)._raw if isinstance(grad, Tensor) else grad for grad in gradients])
+            gradients = tuple([resolved(grad)._raw if isinstance(grad, base.Tensor) else grad for grad in gradients])
         if any([gradient is None for gradient in gradients]):  # no gradient at all
             gradients = tuple([_zeros(saved[place], g) if x is None else x for place, x in zip(shapes, gradients)])
         for name, place, gradient in zip(tracked, shapes, gradients):
@@ -77,22 +84,17 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
 
 def _zeros(shape: Any, g: Any) -> Any:
     """Zeros of the kind of a cotangent, which of several outputs has a part for each that matters."""
-    from .. import backends
-    from .tables import TENSORS
-
     like = next(part for part in g if part is not None) if isinstance(g, tuple) else g
-    if isinstance(like, Tensor):
+    if isinstance(like, base.Tensor):
         return TENSORS.zeros(shape, like._raw.dtype, like)
     return backends.of(like).xp.zeros(shape, like.dtype, like)
 
 
 def _holds_tensors(g: Any) -> bool:
-    return isinstance(g, Tensor) or (isinstance(g, tuple) and any(isinstance(part, Tensor) for part in g))
+    return isinstance(g, base.Tensor) or (isinstance(g, tuple) and any(isinstance(part, base.Tensor) for part in g))
 
 
 def _wrap(value: Any) -> Any:
-    from .. import backends
-
     if isinstance(value, tuple):
         return tuple(map(_wrap, value))
     return make(value, None) if backends.of(value) is not None else value
@@ -223,7 +225,7 @@ _OBJECT = Operation("custom", "*xs", "op", autocast="given")
 
 
 def _object_backward(g: Any, op: BackwardOp, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    if isinstance(g, Tensor):
+    if isinstance(g, base.Tensor):
         return _checked(op, op.backward(g), needs)
     with modes.changed(recording=False):
         return tuple([resolved(x)._raw for x in _checked(op, op.backward(make(g, None)), needs)])
@@ -242,7 +244,7 @@ def _checked(op: BackwardOp, gradients: Any, needs: tuple[bool, ...]) -> tuple[T
             from .tables import TENSORS
 
             gradient = TENSORS.zeros_like(x.detach())
-        if not isinstance(gradient, Tensor):
+        if not isinstance(gradient, base.Tensor):
             raise DtypeError(
                 f"{op!r}: backward returned {type(gradient).__name__}: {gradient!r:.60}; "
                 f"expected a tensor of shape {x.shape}."
@@ -254,23 +256,21 @@ def _checked(op: BackwardOp, gradients: Any, needs: tuple[bool, ...]) -> tuple[T
 
 
 def _as_tuple(op: BackwardOp, gradients: Any) -> tuple[Any, ...]:
-    if isinstance(gradients, Tensor):
+    if isinstance(gradients, base.Tensor):
         return (gradients,)
     if not isinstance(gradients, (tuple, list)):
         raise DtypeError(f"{op!r}: backward must return a tuple of gradients, it returned {type(gradients).__name__}.")
     return tuple(gradients)
 
 
-def attach(tensor: Tensor, op: BackwardOp) -> None:
+def attach(tensor: TensorBase, op: BackwardOp) -> None:
     """Make `tensor` the result of `op`."""
     tensor = resolved(tensor)
     if isinstance(tensor._node, Leaf):
         raise GradientError("set_backward_op: a variable is not the result of an operation; use `.detach()` of it.")
     for x in op.inputs:
-        if not isinstance(x, Tensor):
+        if not isinstance(x, base.Tensor):
             raise DtypeError(f"set_backward_op: the inputs must be tensors, got {type(x).__name__}: {x!r:.60}.")
-    from .forward import Dual
-
     if any(isinstance(x, Dual) for x in (tensor, *op.inputs)):
         _attach_to_dual(tensor, op)
         return
@@ -280,12 +280,8 @@ def attach(tensor: Tensor, op: BackwardOp) -> None:
     tensor._node = new_node(recipe, tuple(node for node in nodes if node is not None), (op, mask))
 
 
-def _attach_to_dual(tensor: Tensor, op: BackwardOp) -> None:
+def _attach_to_dual(tensor: TensorBase, op: BackwardOp) -> None:
     """`attach` in forward mode: `op.backward` is linear in the gradient, so its transpose gives the tangent."""
-    from ..tensor.writing import adopt
-    from .forward import Dual, dual, primal_at, tangent_at, variable, vjp_of
-    from .tables import TENSORS
-
     level = max((x.level for x in op.inputs if isinstance(x, Dual)), default=0)
     below = BackwardOp(
         [primal_at(x, level) for x in op.inputs],
@@ -318,12 +314,10 @@ class RecordedOp(BackwardOp):
 
     def backward(self, gradient: Tensor) -> tuple[Tensor, ...]:
         """The gradients of the inputs that need one."""
-        from .engine import visit_alone
-
         return visit_alone(self._node, gradient)
 
 
-def operation_behind(tensor: Tensor) -> BackwardOp | None:
+def operation_behind(tensor: TensorBase) -> BackwardOp | None:
     """The operation that `tensor` is the result of."""
     node = resolved(tensor)._node
     if node is None or isinstance(node, Leaf):

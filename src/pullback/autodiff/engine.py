@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 import numpy as np
 
@@ -12,13 +12,16 @@ from .. import backends, modes
 from ..backends import portable
 from ..errors import GraphConsumedError
 from ..operations import Operation
-from ..tensor.core import Tensor, make, resolved
-from . import guard
+from . import base, guard
 from .apply import Outputs, new_node, select
+from .base import make, resolved
 from .graph import Node, origin, saved_values
 from .hooks import hooked, hooks_of
 from .recipe import Recipe
 from .tables import TENSORS, tensor_table
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 _by_sequence = attrgetter("seq")
 _ndarray = np.ndarray
@@ -233,7 +236,7 @@ class _Visitor:
     def hooked(self, node: Node, g: Any) -> Any:
         """`g` after the hooks on `node`, which see tensors: gradients as the user knows them, conjugates of `g`."""
         for hook in self.hooks.get(node, ()):
-            gradient = _conjugate(g if isinstance(g, Tensor) else make(backends.of(g).from_scalar(g), None))
+            gradient = _conjugate(g if isinstance(g, base.Tensor) else make(backends.of(g).from_scalar(g), None))
             with _at_sites():
                 origin.site = None  # the hook's own lines
                 result = hook(gradient)
@@ -241,7 +244,7 @@ class _Visitor:
                 continue
             fitting = gradient._fitting_gradient("hook", result)
             if self.create_graph:
-                g = _conjugate(result if isinstance(result, Tensor) else fitting)
+                g = _conjugate(result if isinstance(result, base.Tensor) else fitting)
             else:
                 g = resolved(_conjugate(fitting))._raw
         return g
@@ -292,10 +295,10 @@ def visit_alone(node: Node, g: Tensor) -> tuple[Tensor, ...]:
 
 
 def _namespace(x: Any) -> Any:
-    return TENSORS if isinstance(x, Tensor) else backends.of(x).xp
+    return TENSORS if isinstance(x, base.Tensor) else backends.of(x).xp
 
 
-def _conjugate(tensor: Tensor) -> Tensor:
+def _conjugate(tensor: Any) -> Tensor:
     return TENSORS.conj(tensor) if tensor.dtype.kind == "complex" else tensor
 
 
@@ -311,7 +314,7 @@ def _unbroadcast_one(g: Any, shape: Any, dtype: Any) -> Any:
     xp = _namespace(g)
     if tuple(g.shape) != tuple(shape):
         g = xp.sum_to(g, shape)
-    raw = g._raw if isinstance(g, Tensor) else g
+    raw = g._raw if isinstance(g, base.Tensor) else g
     if raw.dtype != dtype:
         backend: Any = backends.of(raw)
         if (
@@ -375,7 +378,7 @@ def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
     recipe = node.recipe
     operation = recipe.operation
     saved = dict(zip(recipe.names, _as_tensors(node)))
-    like = g if isinstance(g, Tensor) else next(part for part in g if part is not None)
+    like = g if isinstance(g, base.Tensor) else next(part for part in g if part is not None)
     parents = iter(node.inputs)
     inputs: list[Any] = []
     variables: list[Any] = []
@@ -389,7 +392,7 @@ def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
         inputs.append(x)
     result = portable.bind(operation.name, TENSORS)(*inputs, *(saved[name] for name in operation.static))
     outputs = result[: len(operation.outputs)] if isinstance(result, tuple) else (result,)
-    cotangents = (g,) if isinstance(g, Tensor) else g
+    cotangents = (g,) if isinstance(g, base.Tensor) else g
     seeds = [(out._node, part) for out, part in zip(outputs, cotangents) if part is not None and out._node is not None]
     gradients = walk(seeds, frozenset(v._node for v in variables), create_graph=True)
     return tuple(gradients[v._node] if v._node in gradients else TENSORS.zeros_like(v) for v in variables)

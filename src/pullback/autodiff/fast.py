@@ -2,24 +2,25 @@
 
 `apply` does the same for every operation, backend and mode. What is compiled here from templates does it
 without loops, look-ups and tuples of arguments: a third of the time. Whatever is out of the ordinary falls
-through to `apply`.
+through to the function that was decorated with `fast_path`, or to `apply`.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import cache
-from typing import Any
+from functools import cache, update_wrapper
+from typing import Any, Callable, TypeVar
 
 import numpy as np
 
 from .. import modes
 from ..operations import OPERATIONS, Operation
-from ..tensor.core import Tensor
-from . import apply as general
+from . import apply as general, base
 from .graph import LIBRARY, Node, next_sequence_number, record_site
 from .recipe import compiled
 from .tables import NUMPY_TABLE
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _users_code: list[Any] = [None]  # the code that called last and is not the library's: looked at first
 
@@ -45,7 +46,7 @@ def function(x):
             try:
                 out = kernel(a)
             except Exception:
-                return general(operation, (x,))
+                return general(x)
             if type(out) is not ndarray:
                 out = asarray(out)
             t = Tensor()
@@ -60,7 +61,7 @@ def function(x):
             node.saved = ({saved})
             node.unbroadcast = None
 {finish}
-    return general(operation, (x,))
+    return general(x)
 """
 
 _BINARY = """
@@ -88,7 +89,7 @@ def function(x, y):
             try:
                 out = {expression}
             except Exception:
-                return {fallback}
+                return general(x, y)
             if type(out) is not ndarray:
                 out = asarray(out)
             t = Tensor()
@@ -127,7 +128,7 @@ def function(x, y):
                 t._node = None
                 return t
 {finish}
-    return {fallback}
+    return general(x, y)
 """
 
 # Python's operators reach NumPy's loops a little faster than calls of the ufuncs do.
@@ -150,7 +151,7 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
         general.as_operand(x, operation), general.as_operand(y, operation)
     except TypeError:
         pair = general.without_list(x, y)
-        if pair is None and isinstance(x, Tensor) and isinstance(y, (np.ndarray, np.generic)):
+        if pair is None and isinstance(x, base.Tensor) and isinstance(y, (np.ndarray, np.generic)):
             raise  # Python would have NumPy take the tensor for an array
         return NotImplemented if pair is None else general.apply(operation, pair)
     return general.apply(operation, (x, y))
@@ -165,7 +166,7 @@ def function({arguments}):
         try:
             out = kernel({raws}{static})
         except Exception:
-            return general(operation, ({inputs}), ({static}))
+            return apply(operation, ({inputs}), ({static}))
         if type(out) is not ndarray:
             out = asarray(out)
         t = Tensor()
@@ -175,7 +176,7 @@ def function({arguments}):
             t._node = None
             return t
         if kind not in "fc":
-            return general(operation, ({inputs}), ({static}))
+            return apply(operation, ({inputs}), ({static}))
         mask = ({mask})
         recipe = recipes.get(mask) or recipe_for(mask)
         t._node = node = Node()
@@ -184,7 +185,7 @@ def function({arguments}):
         node.saved = recipe.gather(({raws}), ({static}), (out,), ())
         node.unbroadcast = None if {same_dtype} else unbroadcasting(operation, ({raws}), ({nodes}), out)
 {finish}
-    return general(operation, ({inputs}), ({static}))
+    return apply(operation, ({inputs}), ({static}))
 """
 
 
@@ -231,14 +232,26 @@ def _prepare_call(function: Any, operation: Operation) -> None:
     _replace_code(function, source, {**_names_for(operation), **names})
 
 
-def function_for(name: str, operator: bool = False) -> Any:
-    """The function for a differentiable elementwise operation on tensors, or the operator method."""
-    operation = OPERATIONS[name]
-    return _stub(name, ", ".join(operation.inputs), lambda function: _prepare_function(function, operation, operator))
+def fast_path(function: F) -> F:
+    """Give the function of a differentiable operation with one or two inputs, which calls `apply`, the short way."""
+    return _before(function, OPERATIONS[function.__name__.lstrip("_")])
 
 
-def _prepare_function(function: Any, operation: Operation, operator: bool) -> None:
-    names = _names_for(operation)
+def fast_operator(name: str) -> Callable[[F], F]:
+    """The same for a method that is one of Python's operators."""
+    return lambda method: _before(method, OPERATIONS[name])
+
+
+def _before(function: F, operation: Operation) -> F:
+    """The short way, and `function` where it does not lead on."""
+    arguments = ", ".join(operation.inputs)
+    stub = _stub(operation.name, arguments, lambda made: _prepare_function(made, operation, function))
+    update_wrapper(stub, function)
+    return stub
+
+
+def _prepare_function(function: Any, operation: Operation, otherwise: Any) -> None:
+    names = {**_names_for(operation), "general": otherwise}
     if operation.inputs == ("x",):
         names["recipe"] = NUMPY_TABLE.recipe(operation, (True,))
         source = _UNARY.format(saved=_saved(names["recipe"]), finish=_FINISH)
@@ -247,9 +260,8 @@ def _prepare_function(function: Any, operation: Operation, operator: bool) -> No
         for label, mask in (("xy", (True, True)), ("x", (True, False)), ("y", (False, True))):
             names[f"recipe_{label}"] = recipe = NUMPY_TABLE.recipe(operation, mask)
             saved[f"saved_{label}"] = _saved(recipe)
-        fallback = "operate(operation, x, y)" if operator else "general(operation, (x, y))"
         expression = _OPERATORS.get(operation.name, "kernel(a, b)")
-        source = _BINARY.format(expression=expression, fallback=fallback, finish=_FINISH, **saved)
+        source = _BINARY.format(expression=expression, finish=_FINISH, **saved)
     _replace_code(function, source, names)
 
 
@@ -274,7 +286,7 @@ def _stub_code(arguments: str) -> Any:
 def _names_for(operation: Operation) -> dict[str, Any]:
     """The names that every template uses."""
     return {
-        "Tensor": Tensor,
+        "Tensor": base.Tensor,
         "Node": Node,
         "ndarray": np.ndarray,
         "asarray": np.asarray,
@@ -287,8 +299,7 @@ def _names_for(operation: Operation) -> dict[str, Any]:
         "users_code": _users_code,
         "record_site": record_site,
         "operation": operation,
-        "general": general.apply,
-        "operate": operate,
+        "apply": general.apply,
     }
 
 

@@ -8,19 +8,25 @@ tangents are tensors themselves: of a lower level, or tracked for a later revers
 from __future__ import annotations
 
 import itertools
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from .. import modes
 from ..errors import DtypeError, ShapeError
 from ..operations import Operation
-from ..tensor.core import Tensor, resolved
+from . import base
+from .apply import apply as run, as_operand
+from .base import TensorBase, resolved
 from .engine import alias, walk
-from .graph import origin, users_site
+from .graph import Leaf, origin, users_site
 from .tables import TENSORS, tensor_table
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 next_level = itertools.count(1).__next__
 
 
-class Dual(Tensor):
+class Dual(TensorBase):
     """A tensor with a tangent at one level.
 
     It has the layout of a tensor, its parts in the slot that a plain tensor uses for a stray gradient,
@@ -55,13 +61,27 @@ class Dual(Tensor):
         return dual(self.primal, self.tangent, self.level)
 
 
-def dual(primal: Tensor, tangent: Tensor, level: int) -> Dual:
-    result = Dual()
+def dual(primal: Any, tangent: Any, level: int) -> Any:
+    result = base.DualTensor()
     primal = resolved(primal)
     result._raw = primal._raw
     result._node = primal._node
-    result._cell = (primal, tangent, level)  # type: ignore[assignment]
+    result._cell = (primal, tangent, level)
     return result
+
+
+def adopt(tensor: Any, result: Any) -> None:
+    """Make `tensor` be `result`, which nobody else holds."""
+    if isinstance(result, Dual) or isinstance(tensor, Dual):
+        tensor.__class__ = type(result)
+        if isinstance(result, Dual):
+            tensor._cell = result._cell
+        else:
+            del tensor._cell
+    if not isinstance(tensor._node, Leaf) or result._node is not None:
+        tensor._node = result._node
+    tensor._raw = result._raw
+    tensor._origin = getattr(result, "_origin", None)
 
 
 def primal_at(x: Any, level: int) -> Any:
@@ -74,9 +94,6 @@ def tangent_at(x: Any, level: int) -> Tensor | None:
 
 def apply(operation: Operation, inputs: Any, static: Any) -> Any:
     """Run an operation on duals: its result's tangent comes from the operation's mark, or from its rule transposed."""
-    from .. import modes
-    from .apply import apply as run
-
     mode = modes.current()
     if mode is not None and mode.autocast is not None:  # the inputs were cast already; tangents follow them
         with modes.changed(autocast=None):
@@ -93,8 +110,6 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
 
 
 def _moved(operation: Operation, inputs: Any, static: Any) -> Any:
-    from .apply import apply as run, as_operand
-
     inputs = tuple(as_operand(x, operation) for x in inputs)
     level = max(x.level for x in inputs if isinstance(x, Dual))
     primals = tuple(primal_at(x, level) for x in inputs)
@@ -130,8 +145,6 @@ def _like(tangent: Tensor, out: Tensor) -> Tensor:
 
 def _linear(operation: Operation, primals: Any, tangents: Any, static: Any) -> tuple[Tensor | None, ...]:
     """Apply the operation to the tangents: to all at once if it is jointly linear, else to one after the other."""
-    from .apply import apply as run
-
     if operation.linear == ("*",):
         filled = tuple(_zero_like(p) if t is None else t for p, t in zip(primals, tangents))
         result = run(operation, filled, static)
@@ -150,20 +163,18 @@ def _by_own_rule(
     operation: Operation, rule: Any, primals: Any, tangents: Any, static: Any, outputs: tuple[Tensor, ...]
 ) -> tuple[Tensor | None, ...]:
     """The tangents that the `jvp` of an operation of the user's gives, after checking them."""
-    from .apply import as_operand
-
     primals = tuple(as_operand(p, operation) for p in primals)
     filled = tuple(_zero_like(p) if t is None else t for p, t in zip(primals, tangents))
     result = rule(primals, filled, **dict(zip(operation.static, static)))
     given = tuple(result) if operation.has_several_outputs else (result,)
     if len(given) != len(outputs):
         raise ShapeError(f"the jvp of `{operation.name}` returned {len(given)} tangents for {len(outputs)} outputs.")
-    found: list[Tensor | None] = []
+    found: list[Any] = []
     for tangent, out in zip(given, outputs):
         if out.dtype.kind not in ("float", "complex"):
             found.append(None)
             continue
-        if not isinstance(tangent, Tensor):
+        if not isinstance(tangent, base.Tensor):
             raise DtypeError(
                 f"the jvp of `{operation.name}` returned {type(tangent).__name__}: {tangent!r:.60}; "
                 f"expected a tensor of shape {out.shape}."
@@ -179,7 +190,7 @@ def _by_own_rule(
 
 def _zero_like(x: Any) -> Any:
     """The tangent of what does not move: zeros for a tensor, 0 for a number, None for an absent input."""
-    return TENSORS.zeros_like(x) if isinstance(x, Tensor) else None if x is None else 0
+    return TENSORS.zeros_like(x) if isinstance(x, base.Tensor) else None if x is None else 0
 
 
 def _elementwise(operation: Operation, primals: Any, tangents: Any, static: Any, out: Tensor) -> Tensor:
@@ -201,9 +212,6 @@ def _elementwise(operation: Operation, primals: Any, tangents: Any, static: Any,
 
 def _transposed(operation: Operation, primals: Any, tangents: Any, static: Any) -> tuple[Tensor | None, ...]:
     """The tangent from the reverse rule: that rule is linear in the cotangent, so its own transpose is the answer."""
-    from .. import modes
-    from .apply import apply as run
-
     with modes.changed(recording=True):
         variables = [p if t is None else variable(p) for p, t in zip(primals, tangents)]
         result = run(operation, tuple(variables), static)

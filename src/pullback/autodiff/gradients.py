@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import os
 from _thread import allocate_lock
-from typing import Any, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from .. import backends, modes
 from ..errors import DtypeError, GradientError, ShapeError
-from ..tensor.core import Tensor, make, resolved
-from . import guard
+from . import base, guard
+from .base import make, resolved
+from .creation import asarray
 from .engine import walk
 from .graph import Node
 from .tables import TENSORS
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 
 class Gradients:
@@ -140,8 +144,6 @@ class Gradients:
 def _global_norm(gradients: list[Tensor]) -> Tensor:
     """The joint norm, scaled by the largest magnitude so that squares neither overflow nor vanish."""
     if not gradients:
-        from ..functions.creation import asarray
-
         return asarray(0.0)
     xp = TENSORS
     sizeable = [g for g in gradients if g.size]
@@ -178,9 +180,9 @@ def backward(
     targets = None
     dtypes: dict[Node, Any] = {}  # a gradient has its tensor's, also where rules compute in a wider one
     if wrt is not None:
-        wanted = (wrt,) if isinstance(wrt, Tensor) else tuple(wrt)
+        wanted = (wrt,) if isinstance(wrt, base.Tensor) else tuple(wrt)
         for t in wanted:
-            if not isinstance(t, Tensor):
+            if not isinstance(t, base.Tensor):
                 raise DtypeError(f"backward: wrt must be a tensor or several of them, got {type(t).__name__}.")
         dtypes = {Gradients._key(t): t._raw.dtype for t in wanted}
         targets = frozenset(dtypes)
@@ -202,12 +204,10 @@ def backward(
 
 def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Node, Any]:
     """The node to start a walk from and its cotangent, after checking what was given."""
-    if type(loss) is not Tensor:
-        from .forward import Dual
-
-        if not isinstance(loss, Tensor):
+    if type(loss) is not base.Tensor:
+        if not isinstance(loss, base.Tensor):
             raise DtypeError(f"backward: expected a tensor, got {type(loss).__name__}: {loss!r:.60}")
-        if isinstance(loss, Dual):
+        if isinstance(loss, base.DualTensor):
             raise GradientError(
                 "backward: inside a forward-mode derivative (jvp, jacfwd, hessian) a walk would lose the tangents. "
                 "Use `pb.grad` or `pb.vjp` there, which keep them."
@@ -231,8 +231,6 @@ def starting_point(loss: Tensor, gradient: Any, create_graph: bool) -> tuple[Nod
         if create_graph:
             return loss._node, TENSORS.ones_like(loss)
         return loss._node, loss._backend.xp.ones_like(loss._raw)
-    from ..functions.creation import asarray
-
     plain = isinstance(gradient, (int, float, complex, list, tuple))  # numbers take the tensor's dtype
     seed = asarray(gradient, dtype=loss.dtype if plain else None, device=loss.device)
     if seed.shape != loss.shape:
@@ -268,7 +266,7 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
     return tensor
 
 
-def accumulate(loss: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
+def accumulate(loss: Any, gradient: Any = None, retain_graph: bool = False) -> None:
     """Add the gradients of `loss` into the cells of its variables: all of them, or on an error none."""
     loss = resolved(loss)
     node, seed = starting_point(loss, gradient, False)

@@ -9,11 +9,11 @@ from typing import Any, Mapping
 import numpy as np
 
 from .. import nn
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError
-from ..functions.creation import asarray
 from ..modes import no_grad
 from ..random import Generator, using
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 _ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
 

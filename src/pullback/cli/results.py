@@ -10,8 +10,8 @@ from typing import Any, Iterator, Mapping
 
 import numpy as np
 
+from ..autodiff.creation import asarray
 from ..files.tensors import save
-from ..functions.creation import asarray
 from ..modes import no_grad
 from ..random import Generator
 from ..train.pictures import image_grid

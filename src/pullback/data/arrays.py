@@ -7,10 +7,10 @@ from typing import Any, Callable, Iterable, Sequence
 import numpy as np
 
 from .. import backends
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, DtypeError, IndexingError, ShapeError
-from ..functions.creation import asarray
 from ..random import Generator
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 
 class ArrayDataset:

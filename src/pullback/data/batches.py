@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import random
 from ..errors import ConfigurationError, DtypeError, IndexingError, ShapeError
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .arrays import ArrayDataset, as_dataset
 
 _KEPT = ("length", "batch_size", "shuffle", "drop_last", "seed")  # what must not change between saving and resuming

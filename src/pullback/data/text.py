@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigurationError, DtypeError, FileFormatError, ShapeError
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 
 class Characters:

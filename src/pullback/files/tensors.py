@@ -8,9 +8,9 @@ from typing import Any, Mapping
 import numpy as np
 
 from .. import backends
+from ..autodiff.base import values_of
 from ..errors import DtypeError
-from ..tensor.conversion import values_of
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .safetensors import read_arrays, write_arrays
 
 
@@ -60,7 +60,7 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool 
     >>> pb.load(path)["weight"], pb.load(path, mmap=True)["weight"]
     (tensor([1., 1.]), tensor([1., 1.]))
     """
-    from ..functions.creation import asarray
+    from ..autodiff.creation import asarray
 
     arrays, _ = read_arrays(path, mmap)
     return {name: asarray(array, device=device or "numpy") for name, array in arrays.items()}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
-from ..autodiff import fast
+from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
+from ..autodiff.fast import call_for, fast_path
 from ..errors import DtypeError
-from ..tensor.core import Tensor
+from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes
-from .creation import asarray
-from .documented import elementwise
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "elu", "gelu", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "silu", "softmax",
@@ -18,55 +21,57 @@ __all__ = [
 
 Axis = int | Sequence[int]
 
-_leaky_relu = fast.call_for("leaky_relu")
-_elu = fast.call_for("elu")
-_gelu = fast.call_for("gelu")
-_softplus = fast.call_for("softplus")
-_softmax = fast.call_for("softmax")
-_log_softmax = fast.call_for("log_softmax")
-_logsumexp = fast.call_for("logsumexp")
+_leaky_relu = call_for("leaky_relu")
+_elu = call_for("elu")
+_gelu = call_for("gelu")
+_softplus = call_for("softplus")
+_softmax = call_for("softmax")
+_log_softmax = call_for("log_softmax")
+_logsumexp = call_for("logsumexp")
 
 
-def _unary(name: str, text: str) -> Any:
-    return elementwise(name, text, __name__)
-
-
-relu = _unary(
-    "relu",
+@fast_path
+def relu(x: Any) -> Tensor:
     """max(x, 0); its gradient at 0 is 0.
 
     >>> import pullback as pb
     >>> pb.relu(pb.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
-    """,
-)
-sigmoid = _unary(
-    "sigmoid",
+    """
+    return apply(OPERATIONS["relu"], (x,))
+
+
+@fast_path
+def sigmoid(x: Any) -> Tensor:
     """1 / (1 + exp(-x)), for any x without overflow.
 
     >>> import pullback as pb
     >>> pb.sigmoid(pb.tensor([-1000.0, 0.0, 1000.0]))
     tensor([0. , 0.5, 1. ])
-    """,
-)
-log_sigmoid = _unary(
-    "log_sigmoid",
+    """
+    return apply(OPERATIONS["sigmoid"], (x,))
+
+
+@fast_path
+def log_sigmoid(x: Any) -> Tensor:
     """log(sigmoid(x)), also where sigmoid(x) is too small to be represented.
 
     >>> import pullback as pb
     >>> pb.log_sigmoid(pb.tensor([-1000.0, 1000.0]))
     tensor([-1000.,     0.])
-    """,
-)
-silu = _unary(
-    "silu",
+    """
+    return apply(OPERATIONS["log_sigmoid"], (x,))
+
+
+@fast_path
+def silu(x: Any) -> Tensor:
     """x sigmoid(x), also called swish.
 
     >>> import pullback as pb
     >>> pb.silu(pb.tensor([0.0, 20.0]))
     tensor([ 0., 20.])
-    """,
-)
+    """
+    return apply(OPERATIONS["silu"], (x,))
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
+from ..autodiff.base import values_of
+from ..autodiff.creation import asarray, default_dtype
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.conversion import values_of
-from ..tensor.core import Tensor
-from .creation import asarray, default_dtype
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["rotary_embedding", "rotary_tables", "scaled_dot_product_attention"]
 

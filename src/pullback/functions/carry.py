@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import backends, modes, tree
-from ..autodiff.apply import PYTHON_SCALARS
+from ..autodiff import base
+from ..autodiff.base import PYTHON_SCALARS
+from ..autodiff.creation import asarray, result_type
 from ..autodiff.tables import TENSORS
 from ..dtypes import DType
 from ..errors import DtypeError, ShapeError
-from ..tensor.core import Tensor
-from .creation import asarray
-from .data_types import result_type
 from .manipulation import stack
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 
 def is_symbolic(x: Tensor) -> bool:
@@ -46,12 +48,14 @@ def decision(what: str, value: Any) -> bool | Tensor:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, Tensor) or backends.of(x) is not None or hasattr(x, "__dlpack__") or hasattr(x, "__array__")
+    return (
+        isinstance(x, base.Tensor) or backends.of(x) is not None or hasattr(x, "__dlpack__") or hasattr(x, "__array__")
+    )
 
 
 def tensor_of(what: str, structure: tree.Structure, i: int, leaf: Any) -> Tensor:
     """Leaf `i` of a tree as a tensor."""
-    if isinstance(leaf, Tensor):
+    if isinstance(leaf, base.Tensor):
         return leaf
     if type(leaf) in PYTHON_SCALARS or _is_array(leaf):
         return asarray(leaf)
@@ -72,7 +76,7 @@ def own(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _own(x: Any) -> Any:
-    if not isinstance(x, Tensor):
+    if not isinstance(x, base.Tensor):
         return x
     copy = x.clone()
     origin = getattr(x, "_origin", None)
@@ -117,7 +121,7 @@ class Carry:
                 f"is like {_shown(self.structure)}. Return a carry with the structure of `initial`."
             )
         return [
-            leaf if isinstance(leaf, Tensor) and _has_form(leaf, x) else self._checked_one(i, leaf, x, step)
+            leaf if isinstance(leaf, base.Tensor) and _has_form(leaf, x) else self._checked_one(i, leaf, x, step)
             for i, (leaf, x) in enumerate(zip(leaves, self.tensors))
         ]
 
@@ -194,7 +198,7 @@ class Outputs:
                 f"{_shown(self.structure)}. Return outputs of one structure at every step."
             )
         for i, (leaf, column) in enumerate(zip(leaves, self.columns)):
-            known = isinstance(leaf, Tensor) and column and _has_form(leaf, column[0])
+            known = isinstance(leaf, base.Tensor) and column and _has_form(leaf, column[0])
             column.append(leaf if known else self._checked_one(i, leaf, column, step))
 
     def _checked_one(self, i: int, leaf: Any, column: list[Tensor], step: int) -> Tensor:

@@ -6,17 +6,20 @@ is not known yet, because a program is being traced, `traced_control_flow` takes
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
 
 from .. import modes, tree
+from ..autodiff import base
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
-from ..tensor.core import Tensor
 from . import traced_control_flow
 from .carry import Carry, Outputs, decision, is_symbolic, own, tensor_of
 from .manipulation import unstack
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["cond", "scan", "while_loop"]
 
@@ -40,7 +43,7 @@ def cond(
     """
     _check_callable("cond", true_function=true_function, false_function=false_function)
     holds = decision("cond: the predicate", predicate)
-    if isinstance(holds, Tensor):
+    if isinstance(holds, base.Tensor):
         return traced_control_flow.select(holds, true_function, false_function, operands)
     label = "true_function" if holds else "false_function"
     result = (true_function if holds else false_function)(*own(operands))
@@ -114,7 +117,7 @@ def while_loop(
     step = 0
     while max_steps is None or step < max_steps:
         holds = decision("while_loop: what the condition returned", condition(carry.tree()))
-        if isinstance(holds, Tensor):
+        if isinstance(holds, base.Tensor):
             traced_control_flow.masked_loop(condition, body, carry, holds, step, max_steps)
             break
         if not holds:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..errors import ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 

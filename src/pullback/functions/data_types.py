@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import backends, dtypes
-from ..autodiff.apply import PYTHON_SCALARS
+from ..autodiff.creation import asarray, default_complex_dtype, default_dtype, dtype_of
 from ..autodiff.tables import TENSORS
 from ..dtypes import DType
 from ..errors import DtypeError
-from ..tensor.core import Tensor
-from .creation import asarray, default_complex_dtype, default_dtype
-from .filled import dtype_of_number
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "__array_api_version__",
@@ -23,7 +23,6 @@ __all__ = [
     "finfo",
     "iinfo",
     "isdtype",
-    "result_type",
 ]
 
 __array_api_version__ = "2025.12"
@@ -59,14 +58,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
     return result if device is None else asarray(result, device=device)
 
 
-def _dtype(value: Any) -> DType:
-    """The dtype of a tensor or an array, or the dtype that is meant by `value`."""
-    if isinstance(value, Tensor):
-        return value.dtype
-    backend = backends.of(value)
-    return dtypes.get(value) if backend is None else backend.dtype_of(value)
-
-
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether promotion can lead from one dtype to another.
 
@@ -74,24 +65,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     >>> pb.can_cast(pb.int8, pb.float32), pb.can_cast(pb.float64, pb.float32)
     (True, False)
     """
-    return bool(np.can_cast(dtypes.numpy_dtype(_dtype(from_)), dtypes.numpy_dtype(dtypes.get(to))))
-
-
-def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype of a result computed from these tensors, dtypes and Python numbers; the latter adapt to the others.
-
-    >>> import pullback as pb
-    >>> pb.result_type(pb.float32, pb.int8, 2.5)
-    pullback.float32
-    """
-    if not arrays_and_dtypes:
-        raise DtypeError("result_type: expected at least one tensor, dtype or number.")
-    numbers = [x for x in arrays_and_dtypes if type(x) in PYTHON_SCALARS]
-    others = [dtypes.numpy_dtype(_dtype(x)) for x in arrays_and_dtypes if type(x) not in PYTHON_SCALARS]
-    if not others:
-        others = [dtypes.numpy_dtype(dtype_of_number(x)) for x in numbers]
-        return dtypes.from_numpy(np.result_type(*others))
-    return dtypes.from_numpy(np.result_type(*others, *[type(x)(0) for x in numbers]))
+    return bool(np.can_cast(dtypes.numpy_dtype(dtype_of(from_)), dtypes.numpy_dtype(dtypes.get(to))))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -122,7 +96,7 @@ class finfo:
     __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal", "tiny")
 
     def __init__(self, type: Any, /) -> None:
-        dtype = _dtype(type)
+        dtype = dtype_of(type)
         if dtype.kind not in ("float", "complex"):
             raise DtypeError(f"finfo: expected a floating-point dtype, got {dtype.name}. Use `pb.iinfo` for integers.")
         if dtype == dtypes.bfloat16:
@@ -153,7 +127,7 @@ class iinfo:
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, type: Any, /) -> None:
-        dtype = _dtype(type)
+        dtype = dtype_of(type)
         if dtype.kind not in ("int", "uint"):
             raise DtypeError(f"iinfo: expected an integer dtype, got {dtype.name}. Use `pb.finfo` for floats.")
         limits = np.iinfo(dtypes.numpy_dtype(dtype))

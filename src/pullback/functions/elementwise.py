@@ -1,142 +1,276 @@
-"""Elementwise functions. Inputs broadcast; one of two may be a Python number."""
+"""Arithmetic, powers and logarithms, parts of complex numbers. Inputs broadcast; one of two may be a Python number."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any
 
-from ..autodiff.apply import PYTHON_SCALARS, apply
-from ..autodiff.fast import function_for
+from ..autodiff.apply import apply
+from ..autodiff.base import PYTHON_SCALARS
+from ..autodiff.creation import asarray
+from ..autodiff.fast import fast_path
 from ..errors import DtypeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
-from .creation import asarray
+from .trigonometry import atan2
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "angle", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clip", "conj",
-    "copysign", "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
-    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
-    "nextafter", "not_equal", "positive", "pow", "real", "reciprocal", "remainder", "round", "sign", "signbit", "sin",
-    "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
+    "add", "angle", "clip", "conj", "divide", "exp", "expm1", "floor_divide", "imag", "log", "log10", "log1p", "log2",
+    "logaddexp", "maximum", "minimum", "multiply", "negative", "positive", "pow", "real", "reciprocal", "remainder",
+    "sqrt", "square", "subtract",
 ]  # fmt: skip
 
-Unary = Callable[[Any], Tensor]
-Binary = Callable[[Any, Any], Tensor]
+
+# -- arithmetic ---------------------------------------------------------------------------------------
 
 
-def _public(function: Any, name: str, sentence: str, example: str) -> Any:
-    call, _, result = example.partition(" -> ")
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
-    function.__doc__ = f"{sentence}\n\n>>> import pullback as pb\n>>> pb.{name}({call})\n{result}\n"
-    return function
+@fast_path
+def add(x: Any, y: Any) -> Tensor:
+    """x + y.
+
+    >>> import pullback as pb
+    >>> pb.add(pb.asarray([1.0, 2.0]), 1.0)
+    tensor([2., 3.])
+    """
+    return apply(OPERATIONS["add"], (x, y))
 
 
-def _smooth(name: str, sentence: str, example: str) -> Any:
-    """The function for an operation that has a gradient."""
-    return _public(function_for(name), name, sentence, example)
+@fast_path
+def subtract(x: Any, y: Any) -> Tensor:
+    """x - y.
+
+    >>> import pullback as pb
+    >>> pb.subtract(pb.asarray([1.0, 2.0]), 1.0)
+    tensor([0., 1.])
+    """
+    return apply(OPERATIONS["subtract"], (x, y))
 
 
-def _unary(name: str, sentence: str, example: str) -> Unary:
-    """The function for an operation without a gradient."""
-    operation = OPERATIONS[name]
-    return _public(lambda x, /: apply(operation, (x,)), name, sentence, example)
+@fast_path
+def multiply(x: Any, y: Any) -> Tensor:
+    """x * y.
+
+    >>> import pullback as pb
+    >>> pb.multiply(pb.asarray([1.0, 2.0]), 3.0)
+    tensor([3., 6.])
+    """
+    return apply(OPERATIONS["multiply"], (x, y))
 
 
-def _binary(name: str, sentence: str, example: str) -> Binary:
-    operation = OPERATIONS[name]
-    return _public(lambda x1, x2, /: apply(operation, (x1, x2)), name, sentence, example)
+@fast_path
+def divide(x: Any, y: Any) -> Tensor:
+    """x / y.
+
+    >>> import pullback as pb
+    >>> pb.divide(pb.asarray([1.0, 2.0]), 2.0)
+    tensor([0.5, 1. ])
+    """
+    return apply(OPERATIONS["divide"], (x, y))
 
 
-# arithmetic
-add: Binary = _smooth("add", "x1 + x2.", "pb.asarray([1.0, 2.0]), 1.0 -> tensor([2., 3.])")
-subtract: Binary = _smooth("subtract", "x1 - x2.", "pb.asarray([1.0, 2.0]), 1.0 -> tensor([0., 1.])")
-multiply: Binary = _smooth("multiply", "x1 * x2.", "pb.asarray([1.0, 2.0]), 3.0 -> tensor([3., 6.])")
-divide: Binary = _smooth("divide", "x1 / x2.", "pb.asarray([1.0, 2.0]), 2.0 -> tensor([0.5, 1. ])")
-floor_divide: Binary = _smooth(
-    "floor_divide",
-    "The largest integer not above x1 / x2; its gradient is zero.",
-    "pb.asarray([7, -7]), 2 -> tensor([ 3, -4])",
-)
-remainder: Binary = _smooth(
-    "remainder", "x1 - x2 * floor_divide(x1, x2): it has the sign of x2.", "pb.asarray([7, -7]), 3 -> tensor([1, 2])"
-)
-pow: Binary = _smooth(
-    "pow",
-    "x1 ** x2; the gradient in x2 is zero where x1 is not positive.",
-    "pb.asarray([2.0, 3.0]), 2.0 -> tensor([4., 9.])",
-)
-negative: Unary = _smooth("negative", "-x.", "pb.asarray([1.0, -2.0]) -> tensor([-1.,  2.])")
-positive: Unary = _smooth("positive", "+x.", "pb.asarray([1.0, -2.0]) -> tensor([ 1., -2.])")
-square: Unary = _smooth("square", "x * x.", "pb.asarray([1.0, -2.0]) -> tensor([1., 4.])")
-sqrt: Unary = _smooth("sqrt", "The square root.", "pb.asarray([4.0, 9.0]) -> tensor([2., 3.])")
-reciprocal: Unary = _smooth("reciprocal", "1 / x.", "pb.asarray([2.0, 4.0]) -> tensor([0.5 , 0.25])")
+@fast_path
+def floor_divide(x: Any, y: Any) -> Tensor:
+    """The largest integer not above x / y; its gradient is zero.
 
-# exponentials and logarithms
-exp: Unary = _smooth("exp", "e to the power x.", "pb.asarray([0.0]) -> tensor([1.])")
-expm1: Unary = _smooth("expm1", "exp(x) - 1, exact for small x.", "pb.asarray([0.0]) -> tensor([0.])")
-log: Unary = _smooth("log", "The natural logarithm.", "pb.asarray([1.0]) -> tensor([0.])")
-log1p: Unary = _smooth("log1p", "log(1 + x), exact for small x.", "pb.asarray([0.0]) -> tensor([0.])")
-log2: Unary = _smooth("log2", "The logarithm to base 2.", "pb.asarray([8.0]) -> tensor([3.])")
-log10: Unary = _smooth("log10", "The logarithm to base 10.", "pb.asarray([10.0]) -> tensor([1.])")
-logaddexp: Binary = _smooth(
-    "logaddexp", "log(exp(x1) + exp(x2)), without overflow.", "pb.asarray([-pb.inf]), 2.0 -> tensor([2.])"
-)
+    >>> import pullback as pb
+    >>> pb.floor_divide(pb.asarray([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return apply(OPERATIONS["floor_divide"], (x, y))
 
-# trigonometry, in radians
-sin: Unary = _smooth("sin", "The sine.", "pb.asarray([0.0]) -> tensor([0.])")
-cos: Unary = _smooth("cos", "The cosine.", "pb.asarray([0.0]) -> tensor([1.])")
-tan: Unary = _smooth("tan", "The tangent.", "pb.asarray([0.0]) -> tensor([0.])")
-asin: Unary = _smooth("asin", "The inverse of the sine.", "pb.asarray([0.0]) -> tensor([0.])")
-acos: Unary = _smooth("acos", "The inverse of the cosine.", "pb.asarray([1.0]) -> tensor([0.])")
-atan: Unary = _smooth("atan", "The inverse of the tangent.", "pb.asarray([0.0]) -> tensor([0.])")
-sinh: Unary = _smooth("sinh", "The hyperbolic sine.", "pb.asarray([0.0]) -> tensor([0.])")
-cosh: Unary = _smooth("cosh", "The hyperbolic cosine.", "pb.asarray([0.0]) -> tensor([1.])")
-tanh: Unary = _smooth("tanh", "The hyperbolic tangent.", "pb.asarray([0.0]) -> tensor([0.])")
-asinh: Unary = _smooth("asinh", "The inverse of the hyperbolic sine.", "pb.asarray([0.0]) -> tensor([0.])")
-acosh: Unary = _smooth("acosh", "The inverse of the hyperbolic cosine.", "pb.asarray([1.0]) -> tensor([0.])")
-atanh: Unary = _smooth("atanh", "The inverse of the hyperbolic tangent.", "pb.asarray([0.0]) -> tensor([0.])")
-atan2: Binary = _smooth(
-    "atan2",
-    "The angle of the point (x2, x1); its gradient at the origin is zero.",
-    "pb.asarray([0.0]), 1.0 -> tensor([0.])",
-)
-hypot: Binary = _smooth(
-    "hypot", "The length of (x1, x2); its gradient at the origin is zero.", "pb.asarray([3.0]), 4.0 -> tensor([5.])"
-)
 
-# absolute values, signs, rounding
-abs: Unary = _smooth(
-    "abs", "The absolute value; its gradient at zero is zero.", "pb.asarray([-1.0, 2.0]) -> tensor([1., 2.])"
-)
-sign: Unary = _smooth("sign", "-1, 0 or 1; x / abs(x) for complex x.", "pb.asarray([-3.0, 0.0]) -> tensor([-1.,  0.])")
-copysign: Binary = _smooth(
-    "copysign", "abs(x1) with the sign of x2.", "pb.asarray([1.0, 2.0]), -1.0 -> tensor([-1., -2.])"
-)
-floor: Unary = _smooth(
-    "floor", "The largest integer not above x; its gradient is zero.", "pb.asarray([1.5]) -> tensor([1.])"
-)
-ceil: Unary = _smooth(
-    "ceil", "The smallest integer not below x; its gradient is zero.", "pb.asarray([1.5]) -> tensor([2.])"
-)
-trunc: Unary = _smooth("trunc", "The integer part of x; its gradient is zero.", "pb.asarray([-1.5]) -> tensor([-1.])")
-round: Unary = _smooth(
-    "round",
-    "The nearest integer, of two the even one; its gradient is zero.",
-    "pb.asarray([0.5, 1.5]) -> tensor([0., 2.])",
-)
-nextafter: Binary = _smooth(
-    "nextafter", "The number that follows x1 in the direction of x2.", "pb.asarray([0.0]), 0.0 -> tensor([0.])"
-)
-signbit: Unary = _unary(
-    "signbit", "Whether the sign is negative, -0 included.", "pb.asarray([-0.0, 1.0]) -> tensor([ True, False])"
-)
+@fast_path
+def remainder(x: Any, y: Any) -> Tensor:
+    """x - y * floor_divide(x, y): it has the sign of y.
 
-# complex numbers
-conj: Unary = _smooth("conj", "The complex conjugate.", "pb.asarray([1.0 + 2.0j]) -> tensor([1.-2.j], dtype=complex64)")
-real: Unary = _smooth("real", "The real part.", "pb.asarray([1.0 + 2.0j]) -> tensor([1.])")
-imag: Unary = _smooth("imag", "The imaginary part.", "pb.asarray([1.0 + 2.0j]) -> tensor([2.])")
+    >>> import pullback as pb
+    >>> pb.remainder(pb.asarray([7, -7]), 3)
+    tensor([1, 2])
+    """
+    return apply(OPERATIONS["remainder"], (x, y))
+
+
+@fast_path
+def pow(x: Any, y: Any) -> Tensor:
+    """x ** y; the gradient in y is zero where x is not positive.
+
+    >>> import pullback as pb
+    >>> pb.pow(pb.asarray([2.0, 3.0]), 2.0)
+    tensor([4., 9.])
+    """
+    return apply(OPERATIONS["pow"], (x, y))
+
+
+@fast_path
+def negative(x: Any) -> Tensor:
+    """-x.
+
+    >>> import pullback as pb
+    >>> pb.negative(pb.asarray([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
+    return apply(OPERATIONS["negative"], (x,))
+
+
+@fast_path
+def positive(x: Any) -> Tensor:
+    """+x.
+
+    >>> import pullback as pb
+    >>> pb.positive(pb.asarray([1.0, -2.0]))
+    tensor([ 1., -2.])
+    """
+    return apply(OPERATIONS["positive"], (x,))
+
+
+@fast_path
+def square(x: Any) -> Tensor:
+    """x * x.
+
+    >>> import pullback as pb
+    >>> pb.square(pb.asarray([1.0, -2.0]))
+    tensor([1., 4.])
+    """
+    return apply(OPERATIONS["square"], (x,))
+
+
+@fast_path
+def sqrt(x: Any) -> Tensor:
+    """The square root.
+
+    >>> import pullback as pb
+    >>> pb.sqrt(pb.asarray([4.0, 9.0]))
+    tensor([2., 3.])
+    """
+    return apply(OPERATIONS["sqrt"], (x,))
+
+
+@fast_path
+def reciprocal(x: Any) -> Tensor:
+    """1 / x.
+
+    >>> import pullback as pb
+    >>> pb.reciprocal(pb.asarray([2.0, 4.0]))
+    tensor([0.5 , 0.25])
+    """
+    return apply(OPERATIONS["reciprocal"], (x,))
+
+
+# -- exponentials and logarithms ----------------------------------------------------------------------
+
+
+@fast_path
+def exp(x: Any) -> Tensor:
+    """e to the power x.
+
+    >>> import pullback as pb
+    >>> pb.exp(pb.asarray([0.0]))
+    tensor([1.])
+    """
+    return apply(OPERATIONS["exp"], (x,))
+
+
+@fast_path
+def expm1(x: Any) -> Tensor:
+    """exp(x) - 1, exact for small x.
+
+    >>> import pullback as pb
+    >>> pb.expm1(pb.asarray([0.0]))
+    tensor([0.])
+    """
+    return apply(OPERATIONS["expm1"], (x,))
+
+
+@fast_path
+def log(x: Any) -> Tensor:
+    """The natural logarithm.
+
+    >>> import pullback as pb
+    >>> pb.log(pb.asarray([1.0]))
+    tensor([0.])
+    """
+    return apply(OPERATIONS["log"], (x,))
+
+
+@fast_path
+def log1p(x: Any) -> Tensor:
+    """log(1 + x), exact for small x.
+
+    >>> import pullback as pb
+    >>> pb.log1p(pb.asarray([0.0]))
+    tensor([0.])
+    """
+    return apply(OPERATIONS["log1p"], (x,))
+
+
+@fast_path
+def log2(x: Any) -> Tensor:
+    """The logarithm to base 2.
+
+    >>> import pullback as pb
+    >>> pb.log2(pb.asarray([8.0]))
+    tensor([3.])
+    """
+    return apply(OPERATIONS["log2"], (x,))
+
+
+@fast_path
+def log10(x: Any) -> Tensor:
+    """The logarithm to base 10.
+
+    >>> import pullback as pb
+    >>> pb.log10(pb.asarray([10.0]))
+    tensor([1.])
+    """
+    return apply(OPERATIONS["log10"], (x,))
+
+
+@fast_path
+def logaddexp(x: Any, y: Any) -> Tensor:
+    """log(exp(x) + exp(y)), without overflow.
+
+    >>> import pullback as pb
+    >>> pb.logaddexp(pb.asarray([-pb.inf]), 2.0)
+    tensor([2.])
+    """
+    return apply(OPERATIONS["logaddexp"], (x, y))
+
+
+# -- complex numbers ----------------------------------------------------------------------------------
+
+
+@fast_path
+def conj(x: Any) -> Tensor:
+    """The complex conjugate.
+
+    >>> import pullback as pb
+    >>> pb.conj(pb.asarray([1.0 + 2.0j]))
+    tensor([1.-2.j], dtype=complex64)
+    """
+    return apply(OPERATIONS["conj"], (x,))
+
+
+@fast_path
+def real(x: Any) -> Tensor:
+    """The real part.
+
+    >>> import pullback as pb
+    >>> pb.real(pb.asarray([1.0 + 2.0j]))
+    tensor([1.])
+    """
+    return apply(OPERATIONS["real"], (x,))
+
+
+@fast_path
+def imag(x: Any) -> Tensor:
+    """The imaginary part.
+
+    >>> import pullback as pb
+    >>> pb.imag(pb.asarray([1.0 + 2.0j]))
+    tensor([2.])
+    """
+    return apply(OPERATIONS["imag"], (x,))
 
 
 def angle(x: Any, /) -> Tensor:
@@ -150,17 +284,29 @@ def angle(x: Any, /) -> Tensor:
     return atan2(imag(x), real(x))
 
 
-# the larger, the smaller, the nearest inside
-maximum: Binary = _smooth(
-    "maximum",
-    "The larger one; where both are equal each has half the gradient.",
-    "pb.asarray([1.0, 3.0]), 2.0 -> tensor([2., 3.])",
-)
-minimum: Binary = _smooth(
-    "minimum",
-    "The smaller one; where both are equal each has half the gradient.",
-    "pb.asarray([1.0, 3.0]), 2.0 -> tensor([1., 2.])",
-)
+# -- the larger, the smaller, the nearest inside ------------------------------------------------------
+
+
+@fast_path
+def maximum(x: Any, y: Any) -> Tensor:
+    """The larger one; where both are equal each has half the gradient.
+
+    >>> import pullback as pb
+    >>> pb.maximum(pb.asarray([1.0, 3.0]), 2.0)
+    tensor([2., 3.])
+    """
+    return apply(OPERATIONS["maximum"], (x, y))
+
+
+@fast_path
+def minimum(x: Any, y: Any) -> Tensor:
+    """The smaller one; where both are equal each has half the gradient.
+
+    >>> import pullback as pb
+    >>> pb.minimum(pb.asarray([1.0, 3.0]), 2.0)
+    tensor([1., 2.])
+    """
+    return apply(OPERATIONS["minimum"], (x, y))
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
@@ -180,35 +326,3 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
             if type(bound) in PYTHON_SCALARS and type(bound) is not int:
                 raise DtypeError(f"clip: the bound {bound!r} is not an integer, the tensor is {x.dtype.name}.")
     return apply(OPERATIONS["clip"], (x, min, max))
-
-
-# comparisons and tests
-equal: Binary = _binary("equal", "x1 == x2.", "pb.asarray([1, 2]), 2 -> tensor([False,  True])")
-not_equal: Binary = _binary("not_equal", "x1 != x2.", "pb.asarray([1, 2]), 2 -> tensor([ True, False])")
-less: Binary = _binary("less", "x1 < x2.", "pb.asarray([1, 2]), 2 -> tensor([ True, False])")
-less_equal: Binary = _binary("less_equal", "x1 <= x2.", "pb.asarray([1, 2]), 1 -> tensor([ True, False])")
-greater: Binary = _binary("greater", "x1 > x2.", "pb.asarray([1, 2]), 1 -> tensor([False,  True])")
-greater_equal: Binary = _binary("greater_equal", "x1 >= x2.", "pb.asarray([1, 2]), 2 -> tensor([False,  True])")
-isfinite: Unary = _unary(
-    "isfinite", "Whether neither infinite nor NaN.", "pb.asarray([1.0, pb.inf]) -> tensor([ True, False])"
-)
-isinf: Unary = _unary("isinf", "Whether infinite.", "pb.asarray([1.0, -pb.inf]) -> tensor([False,  True])")
-isnan: Unary = _unary("isnan", "Whether NaN.", "pb.asarray([1.0, pb.nan]) -> tensor([False,  True])")
-
-# logic and bits
-logical_and: Binary = _binary(
-    "logical_and", "Whether both are true.", "pb.asarray([True, False]), True -> tensor([ True, False])"
-)
-logical_or: Binary = _binary(
-    "logical_or", "Whether one is true.", "pb.asarray([True, False]), False -> tensor([ True, False])"
-)
-logical_xor: Binary = _binary(
-    "logical_xor", "Whether exactly one is true.", "pb.asarray([True, False]), True -> tensor([False,  True])"
-)
-logical_not: Unary = _unary("logical_not", "Whether false.", "pb.asarray([True, False]) -> tensor([False,  True])")
-bitwise_and: Binary = _binary("bitwise_and", "The bits set in both.", "pb.asarray([6]), 3 -> tensor([2])")
-bitwise_or: Binary = _binary("bitwise_or", "The bits set in one or both.", "pb.asarray([6]), 3 -> tensor([7])")
-bitwise_xor: Binary = _binary("bitwise_xor", "The bits set in exactly one.", "pb.asarray([6]), 3 -> tensor([5])")
-bitwise_invert: Unary = _unary("bitwise_invert", "All bits flipped.", "pb.asarray([0, 1]) -> tensor([-1, -2])")
-bitwise_left_shift: Binary = _binary("bitwise_left_shift", "x1 * 2**x2.", "pb.asarray([1]), 3 -> tensor([8])")
-bitwise_right_shift: Binary = _binary("bitwise_right_shift", "x1 // 2**x2.", "pb.asarray([8]), 3 -> tensor([1])")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import backends, dtypes
+from ..autodiff import base
+from ..autodiff.base import created
+from ..autodiff.creation import asarray, default_complex_dtype, default_dtype, dtype_of_number, result_type
 from ..autodiff.tables import TENSORS
-from ..errors import DtypeError, ShapeError
-from ..tensor.core import Tensor, created
-from .creation import asarray, default_complex_dtype, default_dtype
+from ..errors import ShapeError
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
@@ -31,21 +35,6 @@ def _shape(shape: Any) -> tuple[int, ...]:
         raise ShapeError(f"a shape is an integer or a tuple of integers, got {shape!r}.") from None
 
 
-def dtype_of_number(value: Any) -> dtypes.DType:
-    """The dtype that a Python number becomes."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        return dtypes.from_numpy(value.dtype)
-    if isinstance(value, bool):
-        return dtypes.bool_
-    if isinstance(value, int):
-        return dtypes.int64
-    if isinstance(value, float):
-        return default_dtype()
-    if isinstance(value, complex):
-        return default_complex_dtype()
-    raise DtypeError(f"expected a number, got {type(value).__name__}: {value!r:.60}")
-
-
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of `shape` that is `fill_value` everywhere; a 0-d tensor as `fill_value` keeps its gradient.
 
@@ -55,7 +44,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
             [7., 7.]])
     """
     shape = _shape(shape)
-    if isinstance(fill_value, Tensor):
+    if isinstance(fill_value, base.Tensor):
         return TENSORS.broadcast_to(asarray(fill_value, dtype=dtype, device=device), shape)
     wanted = dtype_of_number(fill_value) if dtype is None else dtypes.get(dtype)
     backend, like = _like_for(device)
@@ -181,9 +170,7 @@ def linspace(
     """
     if num < 0:
         raise ShapeError(f"linspace: the number of values must not be negative, got {num}.")
-    if isinstance(start, Tensor) or isinstance(stop, Tensor):
-        from .data_types import result_type
-
+    if isinstance(start, base.Tensor) or isinstance(stop, base.Tensor):
         wanted = dtypes.get(dtype) if dtype is not None else result_type(start, stop, default_dtype())
         start, stop = asarray(start, dtype=wanted, device=device), asarray(stop, dtype=wanted, device=device)
         weights = linspace(0.0, 1.0, num, dtype=wanted, device=start.device, endpoint=endpoint)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import backends, modes
+from ..autodiff import base
 from ..autodiff.apply import apply
+from ..autodiff.base import resolved
+from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor, resolved
 from .axes import negative_axis
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["index_add", "put_along_axis", "scatter_add", "take", "take_along_axis"]
 
@@ -25,7 +29,7 @@ _PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))
 # -- x[index] ------------------------------------------------------------------------------------
 
 
-def canonical_index(x: Tensor, index: Any) -> Any:
+def canonical_index(x: base.TensorBase, index: Any) -> Any:
     """`index` as the backend of `x` takes it: integers, slices, None, Ellipsis, raw integer or boolean arrays."""
     kind = type(index)
     if kind is int or kind is type(None) or kind is type(Ellipsis):
@@ -38,7 +42,7 @@ def canonical_index(x: Tensor, index: Any) -> Any:
     return _part(x, index)
 
 
-def _traced_part(x: Tensor, part: Any) -> Any:
+def _traced_part(x: base.TensorBase, part: Any) -> Any:
     """One entry of an index while a function is traced: arrays of integers are inputs by reference."""
     part = _part(x, asarray(part) if isinstance(part, np.ndarray) else part)
     if not hasattr(part, "dtype") or part.dtype.kind != "b":
@@ -47,7 +51,7 @@ def _traced_part(x: Tensor, part: Any) -> Any:
     return part if mask is None else mask
 
 
-def _part(x: Tensor, part: Any) -> Any:
+def _part(x: base.TensorBase, part: Any) -> Any:
     """One entry of an index."""
     kind = type(part)
     if kind is slice:
@@ -60,7 +64,7 @@ def _part(x: Tensor, part: Any) -> Any:
         part = np.asarray(part) if part else np.zeros(0, np.int64)
         if part.dtype == object:  # a list with tensors in it
             part = np.asarray([_integer(n, part) for n in part])
-    raw = resolved(part)._raw if isinstance(part, Tensor) else part
+    raw = resolved(part)._raw if isinstance(part, base.Tensor) else part
     backend = backends.of(raw)
     if backend is None:
         return _integer(part, part)
@@ -101,9 +105,6 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if type(index) is not int:
         index = canonical_index(self, index)
     return _getitem(self, index)
-
-
-Tensor.__getitem__ = getitem
 
 
 def index_add(x: Any, index: Any, value: Any, /) -> Tensor:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..autodiff import base
 from ..autodiff.apply import apply
-from ..autodiff.fast import call_for, function_for
-from ..autodiff.forward import Dual
+from ..autodiff.creation import asarray
+from ..autodiff.fast import call_for, fast_path
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
 from ..errors import ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
 from .axes import negative_axes, negative_axis
-from .creation import asarray
 from .subscripts import einsum
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "diagonal", "dot", "einsum", "inner", "kron", "linear", "matmul", "matrix_transpose", "outer", "tensordot",
@@ -23,20 +25,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def matmul(x1: Any, x2: Any, /) -> Tensor:
+@fast_path
+def matmul(x: Any, y: Any) -> Tensor:
     """The matrix product of matrices, vectors and broadcast stacks of matrices, as the operator @.
 
     >>> import pullback as pb
     >>> pb.matmul(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])
     """
-    return _matmul(x1, x2)
-
-
-_matmul = function_for("matmul")
-_matmul_operator = function_for("matmul", operator=True)
-Tensor.__matmul__ = _matmul_operator
-Tensor.__rmatmul__ = lambda self, other: _matmul_operator(other, self)
+    return apply(OPERATIONS["matmul"], (x, y))
 
 
 def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
@@ -56,7 +53,8 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
         bias = asarray(bias)
         if bias._raw.shape != expected[:1]:
             raise ShapeError(f"linear: bias has shape {bias.shape}; expected {weight.shape[:1]}, one per output.")
-    if type(x) is Dual or type(weight) is Dual or type(bias) is Dual:
+    dual = base.DualTensor
+    if type(x) is dual or type(weight) is dual or type(bias) is dual:
         product = matmul(x, matrix_transpose(weight))  # products of tangents are cheaper than the rule's
         return product if bias is None else TENSORS.add(product, bias)
     return _linear(x, weight, bias)

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
-from .creation import asarray
 from .normalization import _floating
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "binary_cross_entropy_with_logits", "cross_entropy", "huber", "huber_loss", "l1_loss", "mse_loss",

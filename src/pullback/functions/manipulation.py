@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
 from ..autodiff.apply import apply
+from ..autodiff.base import values_of
+from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..backends.axis_slice import axis_slice
 from ..errors import AxisError, DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.conversion import values_of
-from ..tensor.core import Tensor
 from .axes import negative_axis
-from .creation import asarray
 from .shapes import (
     broadcast_arrays,
     broadcast_shapes,
@@ -32,6 +31,9 @@ from .shapes import (
     swapaxes,
     transpose,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "array_split", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flatten", "flip",

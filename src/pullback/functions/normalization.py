@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
 from .activations import Axis
 from .axes import negative_axes
-from .creation import asarray
 from .elementwise import divide, maximum
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "normalize", "rms_norm"]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..backends.windows import OUTSIDE, Adaptive, Average, Interpolation, Window, positions
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
 from .convolution import Sizes, per_axis, with_samples, without_samples
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",

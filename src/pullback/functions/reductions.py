@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
+from ..autodiff import base
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
 from .axes import all_axes, negative_axes, negative_axis
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
@@ -27,7 +30,7 @@ _CALLS = {
 
 
 def _reduce(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
-    if not isinstance(x, Tensor):
+    if not isinstance(x, base.Tensor):
         x = asarray(x)
     axes = None if axis is None else negative_axes(name, axis, len(x._raw.shape))
     return _CALLS[name](x, axes, bool(keepdims))

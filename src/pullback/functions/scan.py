@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
 from .axes import negative_axis
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["ssm_scan"]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

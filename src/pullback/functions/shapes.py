@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
 from ..autodiff.apply import apply
+from ..autodiff.base import resolved
+from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..errors import AxisError, DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor, resolved
 from .axes import all_axes, negative_axes, negative_axis
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 _reshape = call_for("reshape")
 _permute_dims = call_for("permute_dims")

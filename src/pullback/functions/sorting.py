@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..autodiff.apply import PYTHON_SCALARS, apply
+from ..autodiff.apply import apply
+from ..autodiff.base import PYTHON_SCALARS
+from ..autodiff.creation import asarray, result_type
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
 from .axes import negative_axis
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = ["argsort", "nonzero", "searchsorted", "sort", "topk", "where"]
 
@@ -100,8 +103,6 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
     tensor([0.  , 0.25])
     """
     if type(x1) in PYTHON_SCALARS and type(x2) in PYTHON_SCALARS:
-        from .data_types import result_type
-
         dtype = result_type(x1, x2)
         x1, x2 = asarray(x1, dtype=dtype), asarray(x2, dtype=dtype)
     return apply(OPERATIONS["where"], (asarray(condition), x1, x2))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..autodiff import fast
-from ..autodiff.apply import PYTHON_SCALARS
+from ..autodiff import base
+from ..autodiff.apply import apply
+from ..autodiff.base import PYTHON_SCALARS, TensorBase
+from ..autodiff.creation import asarray, default_dtype
+from ..autodiff.fast import call_for, fast_path
 from ..errors import DtypeError
-from ..tensor.core import Tensor
+from ..operations import OPERATIONS
 from .activations import sigmoid
-from .creation import asarray, default_dtype
-from .documented import elementwise
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "digamma", "erf", "erfc", "erfcx", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtr",
@@ -19,122 +23,145 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _elementwise(name: str, text: str) -> Any:
-    return elementwise(name, text, __name__)
-
-
 expit = sigmoid
-_polygamma = fast.call_for("polygamma")
+_polygamma = call_for("polygamma")
 
-erf = _elementwise(
-    "erf",
+
+@fast_path
+def erf(x: Any) -> Tensor:
     """The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.
 
     >>> import pullback as pb
     >>> pb.erf(pb.tensor([-10.0, 0.0, 10.0]))
     tensor([-1.,  0.,  1.])
-    """,
-)
-erfc = _elementwise(
-    "erfc",
+    """
+    return apply(OPERATIONS["erf"], (x,))
+
+
+@fast_path
+def erfc(x: Any) -> Tensor:
     """1 - erf(x), without losing digits where erf(x) is close to 1.
 
     >>> import pullback as pb
     >>> pb.erfc(pb.tensor(10.0, dtype=pb.float64)).item() < 1e-44
     True
-    """,
-)
-erfcx = _elementwise(
-    "erfcx",
+    """
+    return apply(OPERATIONS["erfc"], (x,))
+
+
+@fast_path
+def erfcx(x: Any) -> Tensor:
     """erfc(x) exp(x**2): of moderate size where erfc(x) is too small to be represented.
 
     >>> import pullback as pb
     >>> round(pb.erfcx(pb.tensor(1000.0, dtype=pb.float64)).item(), 8)
     0.00056419
-    """,
-)
-ndtr = _elementwise(
-    "ndtr",
+    """
+    return apply(OPERATIONS["erfcx"], (x,))
+
+
+@fast_path
+def ndtr(x: Any) -> Tensor:
     """The distribution function of the standard normal distribution.
 
     >>> import pullback as pb
     >>> pb.ndtr(pb.tensor([-10.0, 0.0, 10.0])).tolist()[1:]
     [0.5, 1.0]
-    """,
-)
-log_ndtr = _elementwise(
-    "log_ndtr",
+    """
+    return apply(OPERATIONS["ndtr"], (x,))
+
+
+@fast_path
+def log_ndtr(x: Any) -> Tensor:
     """log(ndtr(x)), also where ndtr(x) is too small to be represented.
 
     >>> import pullback as pb
     >>> round(pb.log_ndtr(pb.tensor(-1000.0, dtype=pb.float64)).item(), 3)
     -500007.827
-    """,
-)
-logit = _elementwise(
-    "logit",
+    """
+    return apply(OPERATIONS["log_ndtr"], (x,))
+
+
+@fast_path
+def logit(x: Any) -> Tensor:
     """log(x / (1 - x)), the inverse of `sigmoid`: infinite at 0 and at 1, and not a number outside.
 
     >>> import pullback as pb
     >>> pb.logit(pb.tensor([0.0, 0.5, 1.0]))
     tensor([-inf,   0.,  inf])
-    """,
-)
-gammaln = _elementwise(
-    "gammaln",
+    """
+    return apply(OPERATIONS["logit"], (x,))
+
+
+@fast_path
+def gammaln(x: Any) -> Tensor:
     """The logarithm of the absolute value of the gamma function.
 
     >>> import pullback as pb
     >>> pb.gammaln(pb.tensor([1.0, 2.0, 0.0]))
     tensor([ 0.,  0., inf])
-    """,
-)
-digamma = _elementwise(
-    "digamma",
+    """
+    return apply(OPERATIONS["gammaln"], (x,))
+
+
+@fast_path
+def digamma(x: Any) -> Tensor:
     """The derivative of `gammaln`.
 
     >>> import pullback as pb
     >>> round(pb.digamma(pb.tensor(1.0, dtype=pb.float64)).item(), 6)
     -0.577216
-    """,
-)
-i0 = _elementwise(
-    "i0",
+    """
+    return apply(OPERATIONS["digamma"], (x,))
+
+
+@fast_path
+def i0(x: Any) -> Tensor:
     """The modified Bessel function of the first kind of order 0.
 
     >>> import pullback as pb
     >>> pb.i0(pb.tensor(0.0)).item()
     1.0
-    """,
-)
-i1 = _elementwise(
-    "i1",
+    """
+    return apply(OPERATIONS["i0"], (x,))
+
+
+@fast_path
+def i1(x: Any) -> Tensor:
     """The modified Bessel function of the first kind of order 1.
 
     >>> import pullback as pb
     >>> pb.i1(pb.tensor(0.0)).item()
     0.0
-    """,
-)
-i0e = _elementwise(
-    "i0e",
+    """
+    return apply(OPERATIONS["i1"], (x,))
+
+
+@fast_path
+def i0e(x: Any) -> Tensor:
     """i0(x) exp(-|x|).
 
     >>> import pullback as pb
     >>> round(pb.i0e(pb.tensor(1000.0, dtype=pb.float64)).item(), 6)
     0.012617
-    """,
-)
-i1e = _elementwise(
-    "i1e",
+    """
+    return apply(OPERATIONS["i0e"], (x,))
+
+
+@fast_path
+def i1e(x: Any) -> Tensor:
     """i1(x) exp(-|x|).
 
     >>> import pullback as pb
     >>> round(pb.i1e(pb.tensor(-1000.0, dtype=pb.float64)).item(), 6)
     -0.012611
-    """,
-)
-_xlogy = fast.function_for("xlogy")
+    """
+    return apply(OPERATIONS["i1e"], (x,))
+
+
+@fast_path
+def _xlogy(x: Any, y: Any) -> Tensor:
+    return apply(OPERATIONS["xlogy"], (x, y))
 
 
 def xlogy(x: Any, y: Any) -> Tensor:
@@ -144,14 +171,14 @@ def xlogy(x: Any, y: Any) -> Tensor:
     >>> pb.xlogy(pb.tensor([0.0, 2.0]), pb.tensor([0.0, 1.0]))
     tensor([0., 0.])
     """
-    if isinstance(y, Tensor) and type(x) in PYTHON_SCALARS:
+    if isinstance(y, base.Tensor) and type(x) in PYTHON_SCALARS:
         x = _number_beside(x, y)
-    elif isinstance(x, Tensor) and type(y) in PYTHON_SCALARS:
+    elif isinstance(x, base.Tensor) and type(y) in PYTHON_SCALARS:
         y = _number_beside(y, x)
     return _xlogy(x, y)
 
 
-def _number_beside(number: Any, tensor: Tensor) -> Any:
+def _number_beside(number: Any, tensor: TensorBase) -> Any:
     """A number as a tensor that goes with another one, whose dtype it leaves alone."""
     if type(number) is complex:
         return number

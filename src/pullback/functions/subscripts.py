@@ -7,14 +7,16 @@ for an operand is such an einsum again: of the cotangent and the other operands.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor
-from .creation import asarray
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 ascii_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

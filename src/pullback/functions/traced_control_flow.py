@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from .. import modes, tree
-from ..autodiff.apply import PYTHON_SCALARS
+from ..autodiff import base
+from ..autodiff.base import PYTHON_SCALARS
 from ..autodiff.graph import user_frame
 from ..autodiff.sites import user_site
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError, TraceError
-from ..tensor.core import Tensor
 from .carry import Carry, decision, number_like, own, tensor_of
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 LONGEST_SILENT = 128  # steps; longer loops still compile, in time that grows with their length
 
@@ -115,7 +118,7 @@ def masked_loop(
 
 
 def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
-    plain = type(after) is type(before) is Tensor  # duals may differ in their tangents alone
+    plain = type(after) is type(before) is base.Tensor  # duals may differ in their tangents alone
     if plain and after._raw is before._raw and after._node is before._node:
         return before  # the step passed it on
     return _chosen(running, after, before)

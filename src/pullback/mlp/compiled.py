@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Callable
 import numpy as np
 
 from .. import modes
+from ..autodiff.base import make
 from ..autodiff.gradients import backward
 from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.guard import guard
 from ..errors import ConfigurationError
-from ..functions import activations, elementwise, losses
+from ..functions import activations, losses, trigonometry
 from ..functions.linear import linear
-from ..tensor.core import make
 from ..train.compiling import clip, described, norm_and_check, tell
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "identity": lambda x: x,
     "relu": activations.relu,
     "leaky_relu": activations.leaky_relu,
-    "tanh": elementwise.tanh,
+    "tanh": trigonometry.tanh,
     "sigmoid": activations.sigmoid,
     "gelu": activations.gelu,
     "silu": activations.silu,

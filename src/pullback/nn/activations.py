@@ -6,8 +6,8 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..functions import activations as functions
-from ..functions.elementwise import tanh
-from ..tensor.core import Tensor
+from ..functions.trigonometry import tanh
+from ..tensors.tensor import Tensor
 from .module import Module
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, DtypeError, ShapeError
 from ..functions.attention import scaled_dot_product_attention
-from ..functions.creation import asarray
-from ..functions.elementwise import logical_and, logical_not
+from ..functions.comparisons import logical_and, logical_not
 from ..functions.filled import empty, eye, ones, tril, zeros
 from ..functions.linear import linear
 from ..functions.manipulation import permute_dims, reshape, split, swapaxes
 from ..functions.sorting import where
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from . import init
 from .dropout import probability
 from .linear import Linear

@@ -9,7 +9,7 @@ from ..functions import convolution as functions
 from ..functions.convolution import Sizes, per_axis
 from ..functions.filled import empty
 from ..functions.manipulation import pad
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from . import init
 from .module import Module, Parameter
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, ShapeError
-from ..functions.creation import asarray
 from ..functions.filled import ones
 from ..functions.normalization import dropout
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .module import Module
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import modes
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, ShapeError
-from ..functions.creation import asarray
 from ..random import Generator, default_generator
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 __all__ = [
     "calculate_gain", "constant_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_", "orthogonal_",

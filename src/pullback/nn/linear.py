@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError
 from ..functions.axes import negative_axis
-from ..functions.creation import asarray
 from ..functions.filled import empty
 from ..functions.linear import linear
 from ..functions.manipulation import reshape
 from ..functions.normalization import embedding
 from ..modes import no_grad
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from . import init
 from .module import Module, Parameter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..functions import losses as functions
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .module import Module
 
 

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any, Iterator, Mapping, Self
 
 from .. import tree
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from . import naming, placement, state
 from .rebuilding import from_tree, to_tree
 

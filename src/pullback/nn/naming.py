@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 
 from .. import backends
 from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from .module import Module

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, Sequence
 
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, ShapeError
 from ..functions import normalization as functions
 from ..functions.carry import is_symbolic
-from ..functions.creation import asarray
 from ..functions.filled import ones, zeros
 from ..modes import no_grad
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from . import init
 from .module import Module, Parameter
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Iterable
 
 from .. import dtypes, modes
+from ..autodiff.creation import asarray
 from ..errors import DtypeError, GradientError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor
-from ..tensor.writing import separate
+from ..tensors.tensor import Tensor
+from ..tensors.writing import separate
 
 
 def move(tensors: Iterable[Tensor], *, dtype: Any = None, device: str | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Callable, ClassVar
 
 from ..functions import pooling as functions
 from ..functions.convolution import Sizes
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .module import Module
 
 

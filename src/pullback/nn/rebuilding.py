@@ -8,10 +8,11 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
+from ..autodiff.base import resolved
+from ..autodiff.creation import asarray
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, ShapeError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor, resolved
+from ..tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from .module import Module

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Callable, ClassVar
 
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, ShapeError
 from ..functions.activations import relu, sigmoid
-from ..functions.creation import asarray
-from ..functions.elementwise import tanh
 from ..functions.filled import empty, zeros
 from ..functions.linear import linear
 from ..functions.manipulation import concat, split, stack, swapaxes, unstack
 from ..functions.normalization import dropout as dropped
-from ..tensor.core import Tensor
+from ..functions.trigonometry import tanh
+from ..tensors.tensor import Tensor
 from . import init
 from .dropout import probability
 from .module import Module, Parameter

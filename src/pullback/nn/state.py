@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Iterable, Mapping, NamedTuple
 
 from .. import modes
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 
 class Differences(NamedTuple):

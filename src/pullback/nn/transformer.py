@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from ..errors import ConfigurationError
 from ..functions.activations import gelu, relu
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout

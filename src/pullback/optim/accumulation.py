@@ -7,7 +7,7 @@ from typing import Any
 
 from ..autodiff.gradients import Gradients, backward
 from ..errors import ConfigurationError, GradientError
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 __all__ = ["Accumulation"]
 

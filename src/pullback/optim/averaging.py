@@ -8,9 +8,10 @@ from typing import Any, Iterable, Iterator, Mapping
 import numpy as np
 
 from .. import backends, dtypes, modes
+from ..autodiff.base import make, resolved
 from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError
-from ..tensor.core import Tensor, make, resolved
-from ..tensor.writing import adopt, separate
+from ..tensors.tensor import Tensor
+from ..tensors.writing import adopt, separate
 from .arithmetic import arithmetic_of
 
 __all__ = ["ExponentialMovingAverage"]
@@ -142,7 +143,7 @@ class ExponentialMovingAverage:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave: all of it, or on an error nothing."""
-        from ..functions.creation import tensor as new_tensor
+        from ..autodiff.creation import tensor as new_tensor
 
         if set(state) != {"decay", "warmup", "updates", "averages"}:
             raise ConfigurationError(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Iterable
 
+from ..autodiff.base import resolved
 from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import DtypeError
-from ..tensor.core import Tensor, resolved
+from ..tensors.tensor import Tensor
 
 __all__ = ["clip_global_norm", "clip_value"]
 

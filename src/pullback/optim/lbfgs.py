@@ -6,11 +6,11 @@ from typing import Any, Callable, Iterable, Mapping
 
 from .. import modes
 from ..autodiff import guard
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, DtypeError, ShapeError
-from ..functions.creation import asarray
 from ..functions.filled import zeros
 from ..functions.manipulation import concat, reshape, stack
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from . import state
 from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer

@@ -8,12 +8,13 @@ import numpy as np
 
 from .. import backends, modes
 from ..autodiff import guard
+from ..autodiff.base import resolved
 from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
-from ..tensor.core import Tensor, resolved
-from ..tensor.quantized import QuantizedTensor
+from ..tensors.quantized import QuantizedTensor
+from ..tensors.tensor import Tensor
 from . import overflow, state
 from .arithmetic import Arithmetic, arithmetic_of
 from .options import check_options

@@ -9,13 +9,14 @@ import numpy as np
 from .. import modes, tree
 from ..autodiff import guard
 from ..autodiff.apply import new_node
+from ..autodiff.base import make, resolved
 from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients
 from ..autodiff.graph import Leaf
 from ..autodiff.recipe import Recipe
 from ..errors import ConfigurationError, DtypeError, GradientError
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor, make, resolved
+from ..tensors.tensor import Tensor
 
 __all__ = ["LossScaler"]
 

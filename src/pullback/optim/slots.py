@@ -12,10 +12,11 @@ from typing import Any, Iterable
 import numpy as np
 
 from .. import backends, dtypes
+from ..autodiff.base import make
 from ..autodiff.graph import Leaf
 from ..errors import GradientError, ShapeError
-from ..tensor.core import Tensor, make
-from ..tensor.writing import separate
+from ..tensors.tensor import Tensor
+from ..tensors.writing import separate
 from .arithmetic import Arithmetic, arithmetic_of
 
 _ndarray = np.ndarray

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from .. import backends, dtypes, modes
+from ..autodiff.base import make
 from ..errors import ConfigurationError, DtypeError, ShapeError
-from ..tensor.core import Tensor, make
+from ..tensors.tensor import Tensor
 from .options import check_options
 from .slots import Slot
 

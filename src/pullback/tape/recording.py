@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.apply import explained, split
+from ..autodiff.base import resolved
+from ..autodiff.creation import asarray
 from ..autodiff.graph import user_frame
 from ..autodiff.tables import NUMPY_TABLE
 from ..backends import NUMPY
 from ..errors import DeviceError, DtypeError, GradientError, IndexingError, ShapeError
-from ..functions.creation import asarray
 from ..operations import OPERATIONS
-from ..tensor.core import Tensor, resolved
+from ..tensors.tensor import Tensor
 
 Shape = tuple[int, ...]
 

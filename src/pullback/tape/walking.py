@@ -9,11 +9,11 @@ import numpy as np
 
 from ..autodiff import guard
 from ..autodiff.apply import new_node
+from ..autodiff.creation import asarray
 from ..autodiff.engine import walk
 from ..autodiff.graph import GradCell, Leaf, Node
 from ..autodiff.provenance import describe_backward, kind_of_bad
 from ..errors import DtypeError, GradientError, ShapeError
-from ..functions.creation import asarray
 from .recording import Shape, Step, Tape, Value, data_for
 
 Known = dict[Value, tuple[Shape, Any]]

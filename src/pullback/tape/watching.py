@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import modes, tree
+from ..autodiff.base import make, resolved
 from ..autodiff.gradients import backward
 from ..autodiff.graph import Node
 from ..backends import of
 from ..errors import DtypeError, GradientError
-from ..tensor.core import Tensor, make, resolved
+from ..tensors.tensor import Tensor
 from .recording import Tape
 
 

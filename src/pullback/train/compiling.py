@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import modes, tree
 from ..autodiff import guard
+from ..autodiff.creation import asarray
 from ..autodiff.gradients import Gradients, backward
 from ..autodiff.graph import is_library
 from ..errors import NumericalInstabilityError, TraceError
-from ..functions.creation import asarray
 from ..functions.elementwise import maximum, minimum, sqrt, square
 from ..functions.sorting import where
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .weighing import finite_value, weight_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any, Mapping
 
 import numpy as np
 
+from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, FileFormatError
 from ..files.tensors import as_numpy
-from ..functions.creation import asarray
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 _KIND = "$"  # marks a JSON object that stands for something JSON does not have
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigurationError, FileFormatError
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .callbacks import Record
 from .figures import count, number
 

@@ -9,13 +9,13 @@ from typing import Any, Callable
 import numpy as np
 
 from .. import tree
+from ..autodiff.creation import asarray
 from ..autodiff.gradients import Gradients, backward
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..functions.carry import is_symbolic
-from ..functions.creation import asarray
 from ..modes import no_grad
 from ..optim.accumulation import Accumulation
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .compiling import CompiledStep, tell, why_not
 from .weighing import total_of, weight_of
 

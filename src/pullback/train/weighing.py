@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..errors import NumericalInstabilityError
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 
 
 def total_of(loss: Tensor, weight: float, is_sum: bool) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .checking import gradcheck
 from .forward import hessian, hvp, jacfwd, jvp
 from .reverse import grad, jacrev, stop_gradient, value_and_grad, vjp
 
-__all__ = ["grad", "gradcheck", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = ["grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "stop_gradient", "value_and_grad", "vjp"]

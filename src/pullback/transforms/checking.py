@@ -7,10 +7,10 @@ from typing import Any, Iterable, Iterator, NamedTuple
 import numpy as np
 
 from .. import dtypes, tree
+from ..autodiff.base import values_of
+from ..autodiff.creation import asarray
 from ..errors import DtypeError, GradientError, ShapeError
-from ..functions.creation import asarray
-from ..tensor.conversion import values_of
-from ..tensor.core import Tensor
+from ..tensors.tensor import Tensor
 from .forward import jvp
 from .lifting import Arguments, Function, one_hot
 from .reverse import vjp

@@ -6,12 +6,13 @@ from functools import wraps
 from typing import Any
 
 from .. import tree
+from ..autodiff.base import resolved
+from ..autodiff.creation import asarray
 from ..autodiff.forward import dual, next_level, primal_at, tangent_at, variable
 from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor, resolved
+from ..tensors.tensor import Tensor
 from .lifting import (
     Argnums,
     Arguments,

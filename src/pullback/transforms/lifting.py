@@ -13,12 +13,13 @@ from typing import Any, Callable, ContextManager, Iterable
 import numpy as np
 
 from .. import backends, dtypes, modes, tree
+from ..autodiff.base import created, make, resolved
+from ..autodiff.creation import asarray
 from ..autodiff.engine import IDENTITY
 from ..autodiff.forward import Dual
 from ..autodiff.graph import Node
 from ..errors import DtypeError, ShapeError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor, created, make, resolved
+from ..tensors.tensor import Tensor
 
 Argnums = int | tuple[int, ...] | list[int]
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from .. import backends, modes, tree
 from ..autodiff import guard
+from ..autodiff.base import make, resolved
+from ..autodiff.creation import asarray
 from ..autodiff.engine import walk
 from ..autodiff.forward import Dual, variable, vjp_of
 from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
-from ..functions.creation import asarray
-from ..tensor.core import Tensor, make, resolved
+from ..tensors.tensor import Tensor
 from .lifting import (
     Argnums,
     Arguments,

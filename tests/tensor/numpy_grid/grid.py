@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.tensor import numpy_functions, numpy_ufuncs
+from pullback.tensors import numpy_functions, numpy_ufuncs
 
 from . import linalg_calls, shape_calls  # noqa: F401  # which register their calls
 from .comparison import Call

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
 
 from ...dtypes import DType
-from ...random import Generator, at_state
-from ...tensor.core import Tensor
 from .recording import bytes_of
 from .saved import Origin, Step
+
+if TYPE_CHECKING:
+    from ...random import Generator, State
+    from ...tensors.tensor import Tensor
 
 
 class _Drawing:
@@ -39,7 +41,7 @@ def drawn(
     moved = False
     while not moved:
         state = generator.state
-        ahead = at_state(state)  # draws what `generator` would, and says how far that goes
+        ahead = _at(generator, state)  # draws what `generator` would, and says how far that goes
         started = perf_counter()
         tensor = method(ahead, *args, **named)
         seconds = perf_counter() - started
@@ -47,10 +49,17 @@ def drawn(
     named["device"] = tensor.device  # the defaults may be others when the numbers are drawn again
     if "dtype" in (method.__kwdefaults__ or ()):
         named["dtype"] = tensor.dtype
-    operation: Any = _Drawing(method.__name__, lambda: method(at_state(state), *args, **named)._raw)
+    operation: Any = _Drawing(method.__name__, lambda: method(_at(generator, state), *args, **named)._raw)
     step = Step(operation, tensor._backend, (), (), seconds, strategy.region)
     tensor._origin = Origin(step, 0, bytes_of(tensor._raw), tracked=False)
     return tensor
+
+
+def _at(generator: Generator, state: State) -> Generator:
+    """Another generator that goes on from `state`."""
+    other = type(generator)(0)
+    other.state = state
+    return other
 
 
 def _is_fixed(argument: Any) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 
 from ... import backends
 from ...operations import Operation
-from ...tensor.core import Tensor, make
+from .. import base
 from ..apply import made_by, new_node, unbroadcasting
+from ..base import make
 from ..graph import Leaf, Node
 from ..recipe import Recipe
 from ..tables import table_for
@@ -76,7 +77,7 @@ def _is_view(out: Any, raws: list[Any]) -> bool:
 
 def operand_of(x: Any, raw: Any) -> Any:
     """How a step refers to what it ran on: by its origin if another step made it, else by the raw array itself."""
-    origin = getattr(x, "_origin", None) if isinstance(x, Tensor) else None
+    origin = getattr(x, "_origin", None) if isinstance(x, base.Tensor) else None
     return raw if origin is None else origin
 
 
@@ -87,7 +88,7 @@ def bytes_of(raw: Any) -> int:
 
 
 def is_variable(x: Any) -> bool:
-    return isinstance(x, Tensor) and isinstance(x._node, Leaf)
+    return isinstance(x, base.Tensor) and isinstance(x._node, Leaf)
 
 
 def _kept(

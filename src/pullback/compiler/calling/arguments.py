@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import backends, dtypes, modes, tree
+from ...autodiff.base import make
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
-from ...tensor.core import Tensor, make
+from ...tensors.tensor import Tensor
 from ..program import Value
 from ..tracing.number import number
 from ..tracing.recorder import native

@@ -13,8 +13,8 @@ from typing import Any, Callable, Iterable
 
 from ... import modes
 from ...autodiff import guard
+from ...autodiff.creation import default_dtype
 from ...errors import TraceError
-from ...functions.creation import default_dtype
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
 from ..locking import lock as _lock

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.apply import new_node, select
+from ...autodiff.base import make
 from ...autodiff.engine import in_order, walk
 from ...autodiff.graph import Leaf, Node
 from ...autodiff.recipe import Recipe
 from ...errors import GradientError
 from ...operations import Operation
-from ...tensor.core import Tensor, make
+from ...tensors.tensor import Tensor
 from ..program import Program, Value
 from ..tracing.symbol import Symbol
 

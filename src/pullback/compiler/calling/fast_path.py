@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ... import modes
-from ...autodiff import guard
-from ...functions import creation
-from ...tensor.core import Tensor
+from ...autodiff import creation, guard
+from ...tensors.tensor import Tensor
 from ..guards.library import Together
 from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows

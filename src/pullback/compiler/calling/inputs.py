@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import backends
 from ...errors import TraceError
-from ...tensor.core import Tensor
-from ...tensor.writing import separate
+from ...tensors.tensor import Tensor
+from ...tensors.writing import separate
 from ..guards import Guards, values
 from ..guards.places import Fixed
 from ..guards.values import Change

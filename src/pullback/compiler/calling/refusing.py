@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import tree
 from ...errors import TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..tracing.symbol import Symbol
 from ..tracing.trace import Trace
 

@@ -10,9 +10,9 @@ from typing import Any, Callable
 import numpy as np
 
 from ... import tree
+from ...autodiff.base import make
 from ...errors import PullbackError
-from ...tensor.core import make
-from ...tensor.writing import separate
+from ...tensors.writing import separate
 from ..deferral import signals_later
 from ..guards import Guards
 from ..guards.places import Attribute, Place

@@ -19,7 +19,7 @@ from ...autodiff.engine import is_consumed
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import GradientError, TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..guards import Guards, Listener, Recorder, library, listening, values
 from ..guards.notes import Root
 from ..guards.places import Attribute, Entry, Fixed as FixedPlace, Within

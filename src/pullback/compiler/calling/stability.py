@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..guards.places import Attribute, Cell, Entry, OfClass
 from ..guards.values import Array, Captured, Change, Given
 

@@ -7,7 +7,8 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ...tensor.core import Tensor, make
+from ...autodiff.base import make
+from ...tensors.tensor import Tensor
 from ..guards.rows import Path
 
 _TEMPLATE = """

@@ -11,7 +11,7 @@ import numpy as np
 from ... import tree
 from ...autodiff.graph import Leaf
 from ...errors import TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 
 _verifying: ContextVar[bool] = ContextVar("pullback_verifying", default=False)
 #: Largest difference allowed, relative to the largest magnitude of the array: some hundred roundings.

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import backends
 from ...autodiff.graph import Leaf
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..tracing.symbol import Symbol
 from .places import Place
 from .reading import MISSING

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import tree
 from ...errors import TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..tracing.symbol import Symbol
 from . import values as guards
 from .choosing import PLAIN

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from ...autodiff.hooks import changes as hook_changes, hooks_on
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..llvm.runtime import object_layout as layout
 from .guard import difference_of_forms, form_of
 from .places import Place

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...autodiff.graph import Leaf
 from ...errors import TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from ..tracing.blind import Blind
 from ..tracing.number import Number
 from ..tracing.symbol import Symbol

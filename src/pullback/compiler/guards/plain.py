@@ -6,7 +6,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 from .guard import Change, Guard, Look, UnwrittenError, difference_of_forms, form_of
 from .places import Place
 from .reading import is_same, is_same_state, namespace

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...autodiff.sites import user_site
 from ...errors import TraceError
-from ...tensor.core import Tensor
+from ...tensors.tensor import Tensor
 
 
 class Blind(np.ndarray):

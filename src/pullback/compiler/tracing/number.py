@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.apply import apply
+from ...autodiff.base import make
 from ...autodiff.sites import user_site
 from ...errors import TraceError
-from ...tensor.core import Tensor, make
+from ...tensors.tensor import Tensor
 from .symbol import Symbol
 
 _INTEGERS = frozenset(("add", "subtract", "multiply", "negative", "positive", "abs", "floor_divide", "remainder"))

@@ -16,12 +16,13 @@ import numpy as np
 
 from ... import modes
 from ...autodiff import guard
+from ...autodiff.base import make
 from ...autodiff.graph import GradCell, Leaf, next_sequence_number
 from ...autodiff.sites import user_site
 from ...errors import DeviceError, TraceError
 from ...random import Generator, at_state, default_generator
-from ...tensor.core import Tensor, make
-from ...tensor.writing import separate
+from ...tensors.tensor import Tensor
+from ...tensors.writing import separate
 from ..deferral import signals_later
 from ..program import Program, Value
 from . import drawing  # noqa: F401  (adds a kernel)

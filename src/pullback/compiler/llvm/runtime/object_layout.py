@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.numpy.ownership import counts_are_exact
-from ....tensor.core import Tensor
+from ....tensors.tensor import Tensor
 from . import row_code as code
 
 CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400

@@ -9,10 +9,10 @@ import numpy as np
 import pullback as pb
 
 from ..errors import ShapeError
-from .core import Tensor
 from .numpy_protocols import in_numpy
 from .numpy_shapes import _tensor
 from .numpy_ufuncs import operand as _operand
+from .tensor import Tensor
 
 
 def _given(value: Any) -> Any:

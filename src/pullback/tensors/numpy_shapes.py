@@ -10,9 +10,9 @@ import numpy as np
 import pullback as pb
 
 from ..errors import DtypeError, ShapeError
-from .core import Tensor
 from .numpy_protocols import in_numpy
 from .numpy_ufuncs import _in_dtype, operand as _operand
+from .tensor import Tensor
 
 
 def _tensor(x: Any) -> Tensor:

@@ -15,10 +15,11 @@ import numpy as np
 import pullback as pb
 
 from .. import tree
+from ..autodiff.base import resolved
 from ..autodiff.custom import custom_op
 from ..errors import GradientError
-from .core import Tensor, resolved
 from .numpy_protocols import in_numpy, in_tensors, needs_gradient
+from .tensor import Tensor
 
 _of_numpy = custom_op(
     lambda x, value: value, name="numpy_value", x=lambda g: g, jvp=lambda primals, tangents: tangents[0]

@@ -10,12 +10,12 @@ import numpy as np
 
 import pullback as pb
 
-from ..autodiff.apply import PYTHON_SCALARS
+from ..autodiff.base import PYTHON_SCALARS, resolved
 from ..operations import OPERATIONS
 from . import numpy_ufunc_methods as methods
-from .core import Tensor, resolved
 from .numpy_protocols import in_numpy, in_tensors, refuse_output
 from .numpy_values import as_numpys, have_values, rehearse, valued
+from .tensor import Tensor
 
 
 def _of_operations() -> tuple[dict[str, str], dict[str, str]]:

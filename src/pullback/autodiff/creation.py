@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 
 from .. import backends, dtypes, modes
-from ..autodiff.tables import TENSORS
 from ..errors import DeviceError, DtypeError, ShapeError
-from ..tensor.core import Tensor, created
+from . import base
+from .base import PYTHON_SCALARS, created, refuse_tracked
+from .tables import TENSORS
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
-    "asarray", "default_dtype", "e", "from_dlpack", "inf", "nan", "newaxis", "pi", "set_default_dtype", "tensor",
+    "asarray", "default_dtype", "e", "from_dlpack", "inf", "nan", "newaxis", "pi", "result_type", "set_default_dtype",
+    "tensor",
 ]  # fmt: skip
 
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
@@ -55,10 +60,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     >>> pb.asarray([w, w * w])
     tensor([2., 4.], requires_grad=True)
     """
-    if dtype is None and device is None and copy is None and isinstance(obj, Tensor):
+    if dtype is None and device is None and copy is None and isinstance(obj, base.Tensor):
         return obj
     wanted = None if dtype is None else dtypes.get(dtype)
-    if isinstance(obj, Tensor):
+    if isinstance(obj, base.Tensor):
         return _converted(obj, wanted, device, copy)
     backend = backends.of(obj)
     if backend is backends.NUMPY and (trace := modes.tracing()) is not None and isinstance(obj, np.ndarray):
@@ -69,7 +74,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         return _of_raw(obj, backend, wanted, device, copy)
     if hasattr(obj, "__dlpack__"):
         return asarray(_of_dlpack(obj, copy), dtype=dtype, device=device)
-    if isinstance(obj, (list, tuple)) and _holds(obj, Tensor):
+    if isinstance(obj, (list, tuple)) and _holds(obj, base.Tensor):
         return _stacked(obj, wanted, device)
     if copy is False and isinstance(obj, (list, tuple, bool, int, float, complex)):
         raise ValueError(
@@ -89,9 +94,7 @@ def _converted(x: Tensor, dtype: dtypes.DType | None, device: str | None, copy: 
             raise ValueError(f"asarray: cannot convert {x.dtype.name} to {dtype.name} without a copy, and copy=False.")
         result = TENSORS.astype(result, x._backend.raw_dtype(dtype))
     if device is not None and (device := backends.for_device(device)[1]) != x.device:
-        from ..tensor.conversion import moved
-
-        result = moved(result, device, copy)
+        result = result._moved(device, copy)
     if copy and result is x:
         result = x.clone()
     return result
@@ -124,7 +127,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     >>> pb.from_dlpack(np.asarray([1.0, 2.0]))
     tensor([1., 2.], dtype=float64)
     """
-    if isinstance(x, Tensor) or backends.of(x) is not None:
+    if isinstance(x, base.Tensor) or backends.of(x) is not None:
         return asarray(x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__"):
         raise DtypeError(f"from_dlpack: expected an object with `__dlpack__`, got {type(x).__name__}.")
@@ -146,7 +149,7 @@ def _holds(obj: Any, kind: type) -> bool:
 
 def array_of_list(values: Any, device: str) -> Tensor:
     """A tensor of the list that an operator was given, in the dtype that NumPy would give it."""
-    if _holds(values, Tensor):
+    if _holds(values, base.Tensor):
         return asarray(values, device=device)
     data = np.asarray(values)
     return asarray(data if modes.tracing() is None else values, dtype=data.dtype, device=device)
@@ -155,14 +158,12 @@ def array_of_list(values: Any, device: str) -> Tensor:
 def _stacked(obj: Any, dtype: dtypes.DType | None, device: str | None) -> Tensor:
     """A tensor of nested lists that hold tensors, by stacking: the gradients find their way back."""
     if dtype is None:
-        from .data_types import result_type
-
         dtype = result_type(*_parts(obj))
     if device is None:
-        device = next((part.device for part in _parts(obj) if isinstance(part, Tensor)), None)
+        device = next((part.device for part in _parts(obj) if isinstance(part, base.Tensor)), None)
 
     def build(part: Any) -> Tensor:
-        if not (isinstance(part, (list, tuple)) and (part is obj or _holds(part, Tensor))):
+        if not (isinstance(part, (list, tuple)) and (part is obj or _holds(part, base.Tensor))):
             return asarray(part, dtype=dtype, device=device)
         rows = [build(row) for row in part]
         if len({row.shape for row in rows}) > 1:
@@ -192,6 +193,46 @@ def default_complex_dtype() -> dtypes.DType:
     return dtypes.complex128 if _default_dtype == dtypes.float64 else dtypes.complex64
 
 
+def dtype_of_number(value: Any) -> dtypes.DType:
+    """The dtype that a Python number becomes."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return dtypes.from_numpy(value.dtype)
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, int):
+        return dtypes.int64
+    if isinstance(value, float):
+        return _default_dtype
+    if isinstance(value, complex):
+        return default_complex_dtype()
+    raise DtypeError(f"expected a number, got {type(value).__name__}: {value!r:.60}")
+
+
+def dtype_of(value: Any) -> dtypes.DType:
+    """The dtype of a tensor or an array, or the dtype that is meant by `value`."""
+    if isinstance(value, base.Tensor):
+        return value.dtype
+    backend = backends.of(value)
+    return dtypes.get(value) if backend is None else backend.dtype_of(value)
+
+
+def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
+    """The dtype of a result computed from these tensors, dtypes and Python numbers; the latter adapt to the others.
+
+    >>> import pullback as pb
+    >>> pb.result_type(pb.float32, pb.int8, 2.5)
+    pullback.float32
+    """
+    if not arrays_and_dtypes:
+        raise DtypeError("result_type: expected at least one tensor, dtype or number.")
+    numbers = [x for x in arrays_and_dtypes if type(x) in PYTHON_SCALARS]
+    others = [dtypes.numpy_dtype(dtype_of(x)) for x in arrays_and_dtypes if type(x) not in PYTHON_SCALARS]
+    if not others:
+        others = [dtypes.numpy_dtype(dtype_of_number(x)) for x in numbers]
+        return dtypes.from_numpy(np.result_type(*others))
+    return dtypes.from_numpy(np.result_type(*others, *[type(x)(0) for x in numbers]))
+
+
 def _has_array(obj: Any) -> bool:
     while isinstance(obj, (list, tuple)) and obj:
         obj = obj[0]
@@ -210,10 +251,8 @@ def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_gra
             [3., 4.]], dtype=float64, requires_grad=True)
     """
     source = data
-    if isinstance(data, Tensor):
+    if isinstance(data, base.Tensor):
         if not requires_grad:
-            from ..tensor.conversion import refuse_tracked
-
             refuse_tracked(data, "tensor", "write `t.clone()` or `pb.asarray(t)`")
         source = data.detach()
     result = asarray(source, dtype=dtype, device=device, copy=True)

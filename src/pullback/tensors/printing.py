@@ -5,29 +5,18 @@ from __future__ import annotations
 import dis
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import backends
-from .core import Tensor, resolved
+from ..autodiff.base import resolved
+from .conversion import Conversions
+
+if TYPE_CHECKING:
+    pass
 
 _SHOWN_BY_VALUES = ("int64", "bool")  # dtypes that a reader takes for granted; so is the default float dtype
-
-
-def text_of(tensor: Any) -> str:
-    """The `repr` of a tensor: dtype where it is not the usual one, `requires_grad` and device where there is one.
-
-    >>> import pullback as pb
-    >>> pb.tensor([1, 2], dtype=pb.float64, requires_grad=True)
-    tensor([1., 2.], dtype=float64, requires_grad=True)
-    """
-    tensor = resolved(tensor)
-    backend = backends.of(tensor._raw)
-    if backend is None or not backend.is_concrete(tensor._raw):
-        return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"
-    values = _printable(backend.to_numpy(tensor._raw))
-    return laid_out("tensor(", values, _notes(tensor, values))
 
 
 def laid_out(prefix: str, values: Any, notes: list[str]) -> str:
@@ -49,7 +38,7 @@ def _printable(values: Any) -> Any:
 
 
 def _notes(tensor: Any, values: Any) -> list[str]:
-    from ..functions.creation import default_dtype
+    from ..autodiff.creation import default_dtype
 
     notes = []
     dtype = tensor.dtype
@@ -61,13 +50,6 @@ def _notes(tensor: Any, values: Any) -> list[str]:
     if tensor.device != "numpy":
         notes.append(f"device={tensor.device!r}")
     return notes
-
-
-def text_of_dual(dual: Any) -> str:
-    primal, tangent = repr(dual.primal), repr(dual.tangent)
-    if "\n" in primal + tangent or len(primal + tangent) > 80:
-        return f"dual(\n{primal},\n{tangent},\nlevel={dual.level})"
-    return f"dual({primal}, {tangent}, level={dual.level})"
 
 
 def is_formatting(frame: FrameType) -> bool:
@@ -90,17 +72,34 @@ def _remainders() -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def formatted(tensor: Any, specification: str) -> str:
-    """`format(t, ".3f")`: a tensor without axes is formatted as its number."""
-    if tensor.ndim == 0:
-        return format(tensor.item(), specification)
-    if not specification:
-        return str(tensor)
-    raise TypeError(
-        f"cannot format a tensor of shape {tensor.shape} with {specification!r}: only one without axes is a number. "
-        "Write `t.item()` for a single element."
-    )
+class Printing(Conversions):
+    """Texts."""
 
+    __slots__ = ()
 
-Tensor.__repr__ = Tensor.__str__ = text_of
-Tensor.__format__ = formatted
+    def __repr__(self) -> str:
+        """The `repr` of a tensor: dtype where it is not the usual one, `requires_grad` and device where there is one.
+
+        >>> import pullback as pb
+        >>> pb.tensor([1, 2], dtype=pb.float64, requires_grad=True)
+        tensor([1., 2.], dtype=float64, requires_grad=True)
+        """
+        tensor = resolved(self)
+        backend = backends.of(tensor._raw)
+        if backend is None or not backend.is_concrete(tensor._raw):
+            return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"
+        values = _printable(backend.to_numpy(tensor._raw))
+        return laid_out("tensor(", values, _notes(tensor, values))
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        """`format(t, ".3f")`: a tensor without axes is formatted as its number."""
+        if self.ndim == 0:
+            return format(self.item(), specification)
+        if not specification:
+            return str(self)
+        raise TypeError(
+            f"cannot format a tensor of shape {self.shape} with {specification!r}: only one without axes is a number. "
+            "Write `t.item()` for a single element."
+        )

@@ -20,10 +20,10 @@ from . import (
     numpy_selection,
     numpy_shapes,
 )  # fmt: skip
-from .core import Tensor
 from .numpy_movement import is_movement, moved
 from .numpy_protocols import refuse_output, written
 from .numpy_values import as_numpys, rehearse, valued
+from .tensor import Tensor
 
 _NO_VALUE = np._NoValue
 MODULES = (numpy_calculus, numpy_padding, numpy_quantiles, numpy_reductions, numpy_selection, numpy_shapes)

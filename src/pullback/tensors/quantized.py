@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from .. import backends
 from ..autodiff.apply import apply
+from ..autodiff.base import created, resolved, values_of
+from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..backends.quantized import QUANTIZED, QuantizedArray, quantize as quantize_raw
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS, Operation
-from .conversion import values_of
-from .core import Tensor, created, resolved
 from .printing import laid_out
+from .tensor import Tensor
 
 
 class QuantizedTensor(Tensor):
@@ -31,7 +32,8 @@ class QuantizedTensor(Tensor):
         tensor._node = None
         return tensor
 
-    _with_data = of_raw
+    def _moved(self, device: str, copy: bool | None) -> Tensor:
+        return self.of_raw(backends.transfer(self._raw, device, copy))
 
     @property
     def axis(self) -> int | None:
@@ -47,7 +49,7 @@ class QuantizedTensor(Tensor):
         """The values as a floating-point tensor."""
         return created(self._raw._backend.from_scalar(self._raw.dequantize()))
 
-    def set_requires_grad(self, flag: bool) -> Tensor:
+    def set_requires_grad(self, flag: bool) -> Self:
         if flag:
             raise DtypeError(
                 "a quantized tensor cannot require a gradient. Train a floating-point tensor beside it (an adapter), "
@@ -117,16 +119,6 @@ def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTen
     >>> pb.backward((x @ w).sum())[x].shape
     (1, 2)
     """
-    from ..functions.creation import asarray
-
     x = resolved(asarray(t))
     raw = x._raw if x._backend.is_concrete(x._raw) else values_of(x)
     return QuantizedTensor.of_raw(quantize_raw(raw, scheme, axis))
-
-
-def dequantize(self: Tensor) -> Tensor:
-    """A floating-point tensor as it is; see `QuantizedTensor.dequantize`."""
-    return self
-
-
-Tensor.dequantize = dequantize

@@ -7,14 +7,17 @@ from functools import wraps
 from typing import Any
 
 from .. import backends
+from ..autodiff import creation
+from ..autodiff.base import resolved
+from ..autodiff.engine import alias, walk
+from ..autodiff.gradients import Gradients, _conj, backward, starting_point
+from ..autodiff.graph import Node
+from ..autodiff.tables import TENSORS
 from ..backends.protocol import Backend
 from ..dtypes import DType
 from ..errors import DeviceError, DtypeError
-from ..tensor.core import Tensor, resolved
-from .engine import alias, walk
-from .gradients import Gradients, _conj, backward, starting_point
-from .graph import Node
-from .tables import TENSORS
+from ..functions import filled
+from ..tensors.tensor import Tensor
 
 
 class Autodiff(Backend):
@@ -59,8 +62,8 @@ class Autodiff(Backend):
         self.checkpointing = checkpointing
         self._tensor_class: type[Tensor] | None = None
         if checkpointing is not None:
-            from .checkpointing.strategies import checked
-            from .checkpointing.tensors import tensors_under
+            from ..autodiff.checkpointing.strategies import checked
+            from .checkpointed import tensors_under
 
             strategy = checked(checkpointing, "Autodiff")
             if strategy is not None:
@@ -130,8 +133,6 @@ class Autodiff(Backend):
 
     def from_inner(self, array: Any) -> Tensor:
         """A tensor of this level of an array of the inner one, of any kind; memory is shared until a write."""
-        from ..functions.creation import asarray
-
         if self._is_nested:
             self._check(array)
             if array.dtype.kind not in ("float", "complex"):
@@ -144,13 +145,13 @@ class Autodiff(Backend):
             raise DeviceError(
                 f"from_inner: expected an array of {self.inner_backend.name}, got {type(array).__name__}."
             )
-        return self._own(asarray(array))
+        return self._own(creation.asarray(array))
 
     def _own(self, tensor: Tensor) -> Tensor:
         """`tensor` as one of this level, which takes its checkpointing strategy with it."""
         if self._tensor_class is None:
             return tensor
-        from .checkpointing.tensors import labelled
+        from .checkpointed import labelled
 
         return labelled(tensor, self._tensor_class)
 
@@ -162,11 +163,9 @@ class Autodiff(Backend):
 
     def tensor(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
         """A new tensor of this level on its device; with `requires_grad` a variable of this level."""
-        from ..functions.creation import tensor
-
         if not self._is_nested:
-            return self._own(tensor(data, dtype, self.device, requires_grad))
-        made = tensor(data, dtype, self.device)
+            return self._own(creation.tensor(data, dtype, self.device, requires_grad))
+        made = creation.tensor(data, dtype, self.device)
         if not requires_grad:
             return made
         made.set_requires_grad(True).set_requires_grad(False)  # refuses dtypes that have no gradient
@@ -176,8 +175,6 @@ class Autodiff(Backend):
         if name.startswith("_"):
             raise AttributeError(name)
         import pullback
-
-        from ..functions import creation, filled
 
         function = getattr(pullback, name, None)
         if function is None:
@@ -216,9 +213,7 @@ class Autodiff(Backend):
         return dtype
 
     def asarray(self, data: Any, dtype: DType | None, device: str, copy: bool | None) -> Tensor:
-        from ..functions.creation import asarray
-
-        return asarray(data, dtype=dtype, device=device, copy=copy)
+        return creation.asarray(data, dtype=dtype, device=device, copy=copy)
 
     def to_numpy(self, raw: Tensor) -> Any:
         return raw.numpy()

@@ -11,10 +11,10 @@ import numpy as np
 
 import pullback as pb
 
-from .core import Tensor
 from .numpy_protocols import in_numpy
 from .numpy_shapes import _tensor, numpy_atleast_2d
 from .numpy_ufuncs import _in_dtype
+from .tensor import Tensor
 
 _NO_VALUE = np._NoValue
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import modes
-from ...tensor.core import Tensor, make
-from ...tensor.writing import WRITES
-from ..apply import apply
-from .strategies import Region, Strategy
+from .. import modes
+from ..autodiff.apply import apply
+from ..autodiff.base import make
+from ..autodiff.checkpointing.strategies import Region, Strategy
+from ..tensors.tensor import Tensor
+from ..tensors.writing import WRITES
 
 
 def tensors_under(strategy: Strategy) -> type[Tensor]:

@@ -9,9 +9,9 @@ import numpy as np
 import pullback as pb
 
 from ..errors import DtypeError
-from .core import Tensor
 from .numpy_movement import moved
 from .numpy_shapes import _tensor
+from .tensor import Tensor
 
 _STATISTICS = {"maximum": "max", "mean": "mean", "median": "median", "minimum": "min"}
 

@@ -11,9 +11,10 @@ import numpy as np
 
 import pullback as pb
 
+from ..autodiff.base import resolved
 from ..errors import DtypeError
-from .core import Tensor, resolved
 from .numpy_protocols import in_numpy
+from .tensor import Tensor
 
 #: Which arguments of a function have the elements that are moved, by place and name; the others say where to.
 MOVED: dict[str, tuple[tuple[int, str], ...]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 import pullback as pb
 
-from .core import Tensor
+from .tensor import Tensor
 
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min",

@@ -22,6 +22,7 @@ class Mode(NamedTuple):
     checkpointing: Any = None  # one of the strategies in autodiff.checkpointing
     tapes: tuple[Any, ...] = ()  # tape.GradientTape objects that list what is recorded
     tracing: Any = None  # compiler.tracing.Trace, while a function runs on symbols
+    inlining: bool = False  # compiled functions run as they are, as they do in a trace
 
 
 DEFAULT = Mode()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Callable, Iterator
 
 import numpy as np
 import pytest
@@ -152,3 +153,28 @@ def test_a_trace_that_fails_leaves_everything_as_it_was() -> None:
         step()
     assert w._raw is raw and w.tolist() == [1.0, 2.0] and w.grad is None
     assert optimizer._slots[0][0].step == 0
+
+
+def test_a_tensor_with_a_graph_replaced_before_each_call_beside_a_compiled_function_inside() -> None:
+    """When it has become an input, the function runs once beside the program: what is compiled in it as it is."""
+    weight = pb.tensor([0.5, 0.2, -0.3], requires_grad=True)
+    place = SimpleNamespace(mix=None)
+
+    def losses(inner: Callable[..., Any], compile: Callable[..., Any]) -> Iterator[Any]:
+        @compile
+        def step(x: pb.Tensor) -> Any:
+            return pb.value_and_grad(lambda x: inner(pb.logaddexp(x, place.mix)).sum())(x)
+
+        for scale in (0.93, 0.83, 0.83, 0.52, 0.3, 0.2, 0.1):
+            place.mix = pb.tanh(weight * scale)
+            value, gradient = step(pb.tensor([[0.1, 0.2, 0.3], [0.4, -0.5, 0.6]]))
+            yield [value.item()]
+            yield gradient.detach().tolist()
+            yield pb.backward(pb.sum(gradient * gradient) + value)[weight].tolist()
+
+    def product(v: pb.Tensor) -> pb.Tensor:
+        return v * pb.tanh(v)
+
+    for ours, theirs in zip(losses(pb.compile(product), pb.compile), losses(product, lambda f: f), strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)

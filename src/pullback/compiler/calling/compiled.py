@@ -188,7 +188,7 @@ class Compiled:
             raise
 
     def _long_way(self, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        if mode is not None and (mode.tracing is not None or mode.check_every_operation or mode.tapes):
+        if mode is not None and (mode.tracing or mode.inlining or mode.check_every_operation or mode.tapes):
             return self.function(*args, **kwargs)  # inside another trace, or under somebody who wants to see it all
         self._calls -= self._fast_path is not None  # the short way has counted this call, and the others count it again
         for made in self._programs[1:_RECENT]:

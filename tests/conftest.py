@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Without llvmlite, a test is skipped where it calls `pb.compile`."""
     if find_spec("llvmlite") is None:
         module = import_module("pullback.compiler.calling.compiled")
-        pytest.MonkeyPatch().setattr(module, "_require_llvmlite", lambda: pytest.importorskip("llvmlite"))
+        pytest.MonkeyPatch().setattr(module, "_require_target", lambda: pytest.importorskip("llvmlite"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

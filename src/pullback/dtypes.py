@@ -126,3 +126,9 @@ def get(dtype: Any) -> DType:
     if found is None:
         raise DtypeError(f"unknown dtype {dtype!r}; use one of {', '.join(BY_NAME)}.")
     return found
+
+
+def lost_squares(dtype: Any) -> float:
+    """A sum of squares up to which some of its terms may have vanished."""
+    info = np.finfo(dtype)
+    return float(info.tiny / info.eps**2)

@@ -14,7 +14,7 @@ import pytest
 
 import pullback as pb
 from pullback.backends.numpy import ownership
-from pullback.compiler.llvm.runtime import object_layout
+from pullback.compiler.guards.native import object_layout
 
 exactly = pytest.mark.skipif(not ownership.counts_are_exact(), reason="counts of references say nothing here")
 is_exclusive = pb.backends.NUMPY.is_exclusive

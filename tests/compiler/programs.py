@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.interpreter import run
 from pullback.compiler.program import Program
+from tests.compiler.meaning import run
 
 from .building import Builder
 from .random_instructions import KINDS, RandomProgram

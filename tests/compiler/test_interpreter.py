@@ -1,12 +1,13 @@
-"""The interpreter runs programs by NumPy's kernels, and notices programs that are not sound."""
+"""The interpreter runs programs by a namespace's kernels, and notices programs that are not sound."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from pullback.compiler.interpreter import ProgramError, run
+from pullback.compiler.interpreter import ProgramError
 from pullback.compiler.program import Instruction, Program, Value
+from tests.compiler.meaning import run
 
 from .programs import Builder, random_program
 

@@ -42,7 +42,7 @@ _CREATION = ("zeros", "full", "arange", "zeros_like", "ones_like")
 
 def _creating(name: str) -> Any:
     """A kernel that makes an array like its last argument, for tensors: the result is untracked."""
-    from ..autodiff.base import created
+    from .base import created
 
     def function(*args: Any) -> Any:
         like = args[-1]._raw

@@ -9,8 +9,8 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from io import TextIOWrapper
 from typing import Sequence
 
-from ..compiler.thread_count import asked_threads
 from ..errors import ConfigurationError, DeviceError, FileFormatError, NumericalInstabilityError
+from ..targets.thread_count import asked_threads
 
 _OK, _BUG, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
 

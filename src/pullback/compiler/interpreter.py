@@ -1,4 +1,4 @@
-"""What a program means: its instructions run one after the other by NumPy's kernels.
+"""What a program means: its instructions run one after the other by the kernels of a namespace.
 
 Optimisation and native code are measured against this. It also computes, when a program is compiled, what depends on
 constants alone. Inputs that are constants may be left out at the end of the list: their contents are in the program.
@@ -10,8 +10,6 @@ from typing import Any, Iterator, Sequence
 
 import numpy as np
 
-from ..backends import NUMPY
-from ..backends.numpy import random
 from .program import Instruction, Program, Value, described, mapped
 
 
@@ -19,7 +17,7 @@ class ProgramError(Exception):
     """A program is not sound: a value is used before it is made, or is not what it was declared to be."""
 
 
-def run(program: Program, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def run(program: Program, inputs: Sequence[Any], xp: Any) -> tuple[list[Any], list[Any]]:
     """The outputs of `program` for `inputs`, and the new values of the inputs that it updates, in new arrays."""
     arrays = dict(zip(program.inputs, inputs))
     if len(inputs) > len(program.inputs):
@@ -31,7 +29,7 @@ def run(program: Program, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             arrays[value] = program.constants[value]
         arrays[value] = _checked(arrays[value], value, f"input {position}")
     for instruction in program.instructions:
-        arrays.update(zip(instruction.results, results_of(instruction, arrays)))
+        arrays.update(zip(instruction.results, results_of(instruction, arrays, xp)))
     for value in program.wanted():
         if value not in arrays:
             raise ProgramError(f"the program is run for a value ({described(value)}) that nothing makes.")
@@ -44,14 +42,14 @@ def run(program: Program, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     )
 
 
-def results_of(instruction: Instruction, arrays: dict[Value, Any]) -> list[Any]:
+def results_of(instruction: Instruction, arrays: dict[Value, Any], xp: Any) -> list[Any]:
     """The arrays that an instruction makes of those in `arrays`, each as it was declared."""
     for value in instruction.values():
         if value not in arrays:
             raise ProgramError(f"{instruction.op} uses a value ({described(value)}) that is not made before it.")
     try:
         with np.errstate(all="ignore"):
-            made = kernel(instruction.op)(*mapped(instruction.args, arrays.__getitem__))
+            made = getattr(xp, instruction.op)(*mapped(instruction.args, arrays.__getitem__))
     except Exception as error:
         error.add_note(f"in {instruction!r}" + (f", {instruction.site}" if instruction.site else ""))
         raise
@@ -61,11 +59,6 @@ def results_of(instruction: Instruction, arrays: dict[Value, Any]) -> list[Any]:
             f"{instruction.op} made {len(results)} arrays, not {len(instruction.results)} as declared: {instruction!r}"
         )
     return [_checked(array, value, instruction) for array, value in zip(results, instruction.results)]
-
-
-def kernel(op: str) -> Any:
-    """NumPy's kernel of that name."""
-    return vars(random)[op] if op in vars(random) and not op.startswith("_") else getattr(NUMPY.xp, op)
 
 
 def _arrays_in(made: Any) -> Iterator[Any]:

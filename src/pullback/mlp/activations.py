@@ -13,7 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from ..backends import coefficients
+from .. import coefficients
 from ..errors import ConfigurationError
 from .straight import Step
 

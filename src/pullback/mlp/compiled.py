@@ -6,7 +6,6 @@ comes of it is given their addresses once. Nothing is allocated per step.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Callable
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..autodiff.guard import guard
 from ..errors import ConfigurationError
 from ..functions import activations, losses, trigonometry
 from ..functions.linear import linear
+from ..targets import target_for
 from ..train.compiling import clip, described, norm_and_check, tell
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .network import Mlp
 
 __all__ = ["CompiledSteps", "compiled_steps"]
+
+_PROCESSOR: Any = target_for("numpy")
 
 # What compiling costs the first time in a process, and what it saves per step: measured, with a margin.
 _COST = 0.2
@@ -58,8 +60,8 @@ def compiled_steps(
     if compile is False or (compile is None and not _pays(mlp, samples, epochs)):
         return None
     reason = None
-    if find_spec("llvmlite") is None:
-        reason = "llvmlite is not installed (`pip install pullback[compile]`)"
+    if (missing := _PROCESSOR.missing()) is not None:
+        reason = f"compiling needs {missing}"
     elif optimizer is None:
         reason = "the optimizer is not one of `pb.optim` by its name"
     if reason is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from importlib.util import find_spec
 from os.path import basename
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from ..autodiff.graph import is_library
 from ..errors import NumericalInstabilityError, TraceError
 from ..functions.elementwise import maximum, minimum, sqrt, square
 from ..functions.sorting import where
+from ..targets import target_for
 from ..tensors.tensor import Tensor
 from .weighing import finite_value, weight_of
 
@@ -54,10 +54,11 @@ def described(error: Exception) -> str:
 def why_not(accumulate: int, scaler: Any, device: Any) -> str | None:
     """Why steps with these settings are not compiled, or None."""
     mode = modes.current()
-    if find_spec("llvmlite") is None:
-        return "llvmlite is not installed (`pip install pullback[compile]`)"
-    if device != "numpy":
+    target = target_for(device)
+    if target is None:
         return f"the model is on {device!r}, and programs are for 'numpy'"
+    if (missing := target.missing()) is not None:
+        return f"compiling needs {missing}"
     if accumulate != 1:
         return f"a step is made of {accumulate} batches (accumulate)"
     if scaler is not None:

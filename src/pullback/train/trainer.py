@@ -9,12 +9,12 @@ from time import perf_counter
 from typing import Any, Callable, Iterable, Sequence
 
 from .. import random
-from ..compiler.thread_count import asked_threads
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..files.tensors import save
 from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
+from ..targets.thread_count import asked_threads
 from . import metrics as metric_functions
 from .arguments import check_batches, check_count, check_folder, check_parts, check_watched
 from .callbacks import Callback, Record, teller

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import attention as reference
-from pullback.compiler.llvm.kernels import attention, attention_gradient
-from pullback.compiler.lowering.custom_kernels import Attention, AttentionGradient
+from pullback.targets.custom_kernels import Attention, AttentionGradient
+from pullback.targets.llvm.kernels import attention, attention_gradient
 
 from .native import broadcast_strides, laid_out, run, strides
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import indexing
-from pullback.compiler.llvm.kernels import gather as gathering
-from pullback.compiler.lowering.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from pullback.targets.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from pullback.targets.llvm.kernels import gather as gathering
 
 from .native import broadcast_strides, laid_out, run, strides
 

@@ -9,8 +9,8 @@ import pytest
 
 from pullback.backends.numpy.normalization import dropout
 from pullback.backends.numpy.random import philox_uint32, unit_of_two_words
-from pullback.compiler.llvm.kernels import philox
-from pullback.compiler.lowering.custom_kernels import Philox
+from pullback.targets.custom_kernels import Philox
+from pullback.targets.llvm.kernels import philox
 
 from .native import run
 

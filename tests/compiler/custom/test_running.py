@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import reductions
-from pullback.compiler.llvm.kernels import running
-from pullback.compiler.lowering.custom_kernels import Extreme, Running
+from pullback.targets.custom_kernels import Extreme, Running
+from pullback.targets.llvm.kernels import running
 
 from .native import laid_out, run, strides
 

@@ -9,8 +9,8 @@ import pytest
 
 from pullback.backends.numpy import scan as reference
 from pullback.backends.numpy.reductions import recurrence
-from pullback.compiler.llvm.kernels import scan
-from pullback.compiler.lowering.custom_kernels import Scan, ScanGradient
+from pullback.targets.custom_kernels import Scan, ScanGradient
+from pullback.targets.llvm.kernels import scan
 
 from .native import broadcast_strides, laid_out, run, strides
 

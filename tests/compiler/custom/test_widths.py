@@ -7,7 +7,7 @@ from typing import Any, Iterator
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm import strided
+from pullback.targets.llvm import strided
 
 from . import native, test_attention, test_gathering, test_philox, test_running, test_scan
 

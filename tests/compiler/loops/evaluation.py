@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from pullback.compiler.llvm.code import ITEMSIZE, Emitted
-from pullback.compiler.llvm.loops import emit_loop as loops
-from pullback.compiler.llvm.runtime import jit
-from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
+from pullback.targets.kernels import Access, Loop, Step, Write
+from pullback.targets.llvm.code import ITEMSIZE, Emitted
+from pullback.targets.llvm.loops import emit_loop as loops
+from pullback.targets.llvm.runtime import jit
 
 from ...backends.installed import optional
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
+from pullback.targets.kernels import Access, Loop, Step, Write
 
 from ...backends.installed import require
 from .evaluation import Compiled, dtype_of

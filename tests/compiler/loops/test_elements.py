@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.loops import emit_loop as loops
-from pullback.compiler.llvm.loops.loop_form import simplest
-from pullback.compiler.llvm.loops.loop_tiles import reads_across
-from pullback.compiler.llvm.loops.plan import Plan
-from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
+from pullback.targets.kernels import Access, Loop, Step, Write
+from pullback.targets.llvm.loops import emit_loop as loops
+from pullback.targets.llvm.loops.loop_form import simplest
+from pullback.targets.llvm.loops.loop_tiles import reads_across
+from pullback.targets.llvm.loops.plan import Plan
 
 from .evaluation import Compiled, Guarded, dtype_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.loops import emit_loop as loops
-from pullback.compiler.lowering.kernels import Loop
+from pullback.targets.kernels import Loop
+from pullback.targets.llvm.loops import emit_loop as loops
 
 from .evaluation import FLOATS, INTEGERS, Compiled, RandomLoop
 

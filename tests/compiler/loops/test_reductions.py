@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.loops import emit_loop as loops
-from pullback.compiler.llvm.registers import REGISTER_BYTES
-from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
+from pullback.targets.kernels import Access, Loop, Step, Write
+from pullback.targets.llvm.loops import emit_loop as loops
+from pullback.targets.llvm.registers import REGISTER_BYTES
 
 from .evaluation import Compiled, dtype_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.interpreter import kernel
 from pullback.compiler.program import Instruction, Program, Value, mapped
+from tests.compiler.meaning import kernel
 
 
 class Building:

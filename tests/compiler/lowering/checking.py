@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler import interpreter
-from pullback.compiler.lowering.kernels import Host, Loop, Product, Schedule
 from pullback.compiler.lowering.lower import lower
 from pullback.compiler.program import Program
+from pullback.targets.kernels import Host, Loop, Product, Schedule
+from tests.compiler import meaning
 
 from . import reference
 
@@ -17,7 +17,7 @@ from . import reference
 def checked(program: Program, inputs: list[Any], exact: bool = False) -> Schedule:
     """The schedule of a program that computes the same as the interpreter."""
     schedule = lower(program)
-    wanted = interpreter.run(program, inputs)
+    wanted = meaning.run(program, inputs)
     made = reference.run(program, schedule, [np.array(array) for array in inputs])
     for ours, theirs in zip((*made[0], *made[1]), (*wanted[0], *wanted[1])):
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape

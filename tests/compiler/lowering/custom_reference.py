@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.backends import NUMPY
 from pullback.backends.numpy.random import philox_uint32
-from pullback.compiler.lowering import custom_kernels as w
+from pullback.targets import custom_kernels as w
 
 
 def run(machine: Any, kernel: Any, call: Any) -> None:

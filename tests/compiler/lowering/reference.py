@@ -12,9 +12,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from pullback.backends import NUMPY
-from pullback.compiler.interpreter import kernel as numpy_kernel
-from pullback.compiler.lowering.kernels import Call, Hole, Host, Location, Loop, Product, Schedule
 from pullback.compiler.program import Program
+from pullback.targets.kernels import Call, Hole, Host, Location, Loop, Product, Schedule
+from tests.compiler.meaning import kernel as host_kernel
 
 from ...backends.installed import optional
 
@@ -172,7 +172,7 @@ class Machine:
         reads = [self.strided(at, *array) for at, array in zip(call.reads, host.reads)]
         for array in reads:
             array.flags.writeable = False
-        made = numpy_kernel(host.op)(*_filled(host.args, reads))
+        made = host_kernel(host.op)(*_filled(host.args, reads))
         made = [m for m in made if m is not None] if isinstance(made, (tuple, list)) else [made]
         assert len(made) == len(call.writes)
         made = [np.array(m) for m in made]

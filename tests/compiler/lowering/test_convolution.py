@@ -9,13 +9,13 @@ import pytest
 
 import pullback as pb
 from pullback.compiler.lowering import convolution
-from pullback.compiler.lowering.kernels import Host
+from pullback.targets.kernels import Host
 
 from ...backends.installed import optional
 from .building import Building
 from .checking import checked
 
-executable = optional("pullback.compiler.llvm.runtime.executable")
+executable = optional("pullback.targets.llvm.runtime.executable")
 
 RNG = np.random.default_rng(4)
 

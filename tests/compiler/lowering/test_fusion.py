@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.lowering.kernels import Loop
+from pullback.targets.kernels import Loop
 
 from .building import Building
 from .checking import checked, kinds

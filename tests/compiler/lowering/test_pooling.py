@@ -13,7 +13,7 @@ from ...backends.installed import optional
 from .building import Building
 from .checking import checked, kinds
 
-executable = optional("pullback.compiler.llvm.runtime.executable")
+executable = optional("pullback.targets.llvm.runtime.executable")
 
 RNG = np.random.default_rng(5)
 

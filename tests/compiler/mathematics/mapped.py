@@ -10,8 +10,8 @@ import llvmlite.binding as binding
 import numpy as np
 from llvmlite import ir
 
-from pullback.compiler.llvm.code import I64, ITEMSIZE, STORED, Code, load, store, vector
-from pullback.compiler.llvm.mathematics.operations import convert, scalar_operation
+from pullback.targets.llvm.code import I64, ITEMSIZE, STORED, Code, load, store, vector
+from pullback.targets.llvm.mathematics.operations import convert, scalar_operation
 
 _SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p

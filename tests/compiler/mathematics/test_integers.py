@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pullback.backends import NUMPY
-from pullback.compiler.llvm.mathematics.operations import SUPPORTED
+from pullback.targets.llvm.mathematics.operations import SUPPORTED
 
 from .mapped import converted, mapped
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from llvmlite import binding, ir
 
-from pullback.compiler.llvm.mathematics import lanes
-from pullback.compiler.llvm.mathematics.operations import scalar_operation
+from pullback.targets.llvm.mathematics import lanes
+from pullback.targets.llvm.mathematics.operations import scalar_operation
 
 from .mapped import build, mapped, run, written
 from .test_accuracy import points

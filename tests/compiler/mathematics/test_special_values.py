@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pullback.backends import NUMPY
-from pullback.compiler.llvm.mathematics import operations as mathematics
-from pullback.compiler.llvm.mathematics.operations import SUPPORTED, supports
+from pullback.targets.llvm.mathematics import operations as mathematics
+from pullback.targets.llvm.mathematics.operations import SUPPORTED, supports
 
 from .mapped import mapped
 
@@ -109,8 +109,8 @@ def test_known_exponents(exponent: float, dtype: str, monkeypatch: pytest.Monkey
     """A constant exponent gives what the same exponent in memory gives."""
     from llvmlite import ir
 
-    from pullback.compiler.llvm.code import constant
-    from pullback.compiler.llvm.mathematics import power
+    from pullback.targets.llvm.code import constant
+    from pullback.targets.llvm.mathematics import power
 
     from .mapped import build, run
 
@@ -132,7 +132,7 @@ def test_known_exponents(exponent: float, dtype: str, monkeypatch: pytest.Monkey
 def test_other_constant_exponents() -> None:
     from llvmlite import ir
 
-    from pullback.compiler.llvm.code import constant
+    from pullback.targets.llvm.code import constant
 
     from .mapped import build, run
 

@@ -8,10 +8,10 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from pullback.compiler.interpreter import run
 from pullback.compiler.passes.algebra import simplified
 from pullback.compiler.passes.dead_code import without_dead_code
 from pullback.compiler.program import Program, Value
+from tests.compiler.meaning import run
 
 from ..programs import Builder
 

@@ -7,12 +7,12 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from pullback.compiler.interpreter import run
 from pullback.compiler.passes.dead_code import without_dead_code
 from pullback.compiler.passes.layout import with_less_movement
 from pullback.compiler.passes.parts import slice_of, with_joined_parts
 from pullback.compiler.passes.pipeline import optimize
 from pullback.compiler.program import Program, Value
+from tests.compiler.meaning import run
 
 from ..programs import Builder
 

@@ -7,7 +7,6 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from pullback.compiler.interpreter import run
 from pullback.compiler.passes import optimize
 from pullback.compiler.passes.algebra import simplified
 from pullback.compiler.passes.common_subexpressions import without_common_subexpressions
@@ -17,6 +16,7 @@ from pullback.compiler.passes.layout import with_less_movement
 from pullback.compiler.passes.parts import with_joined_parts
 from pullback.compiler.passes.shrink_reductions import with_fewer_reductions
 from pullback.compiler.program import Instruction, Program, Value
+from tests.compiler.meaning import run
 
 from ..programs import Builder, assert_same_meaning, random_program
 

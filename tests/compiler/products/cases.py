@@ -10,10 +10,10 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from pullback.compiler.llvm import emission
-from pullback.compiler.llvm.code import Emitted
-from pullback.compiler.llvm.runtime import jit
-from pullback.compiler.lowering.kernels import Product
+from pullback.targets.kernels import Product
+from pullback.targets.llvm import emission
+from pullback.targets.llvm.code import Emitted
+from pullback.targets.llvm.runtime import jit
 
 #: How a matrix may lie in memory.
 LAYOUTS = ("rows", "columns", "wide rows", "wide columns", "spaced", "backward", "backward columns")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm import emission
-from pullback.compiler.llvm.products import blas, emit_product as products, product_library
-from pullback.compiler.llvm.products.product_form import form_of
-from pullback.compiler.llvm.runtime import jit, natives
-from pullback.compiler.lowering.kernels import Product
+from pullback.targets.kernels import Product
+from pullback.targets.llvm import emission
+from pullback.targets.llvm.products import blas, emit_product as products, product_library
+from pullback.targets.llvm.products.product_form import form_of
+from pullback.targets.llvm.runtime import jit, natives
 
 from .cases import KIND, Native, case, run_all
 from .test_products import with_blas

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from pullback.compiler.llvm.code import Emitted
-from pullback.compiler.llvm.products import blas, emit_product as products
-from pullback.compiler.llvm.products.product_form import form_of
-from pullback.compiler.llvm.products.small_products import Machine, emit_own, host
-from pullback.compiler.lowering.kernels import Product
+from pullback.targets.kernels import Product
+from pullback.targets.llvm.code import Emitted
+from pullback.targets.llvm.products import blas, emit_product as products
+from pullback.targets.llvm.products.product_form import form_of
+from pullback.targets.llvm.products.small_products import Machine, emit_own, host
 
 from .cases import LAYOUTS, Native, case, laid_out, run_all, strides
 

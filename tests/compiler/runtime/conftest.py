@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pullback.compiler.llvm.runtime import disk_cache
+from pullback.targets.llvm.runtime import disk_cache
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from pullback.compiler.llvm.code import F64, I64, Code, Emitted, load, store
-from pullback.compiler.llvm.runtime.executable import Executable
-from pullback.compiler.lowering.kernels import Buffer, Call, Location, Schedule
+from pullback.targets.kernels import Buffer, Call, Location, Schedule
+from pullback.targets.llvm.code import F64, I64, Code, Emitted, load, store
+from pullback.targets.llvm.runtime.executable import Executable
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import warnings
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm import emission
-from pullback.compiler.llvm.runtime import disk_cache, dispatch as runtime, jit, natives
-from pullback.compiler.llvm.runtime.executable import build
+from pullback.targets.llvm import emission
+from pullback.targets.llvm.runtime import disk_cache, dispatch as runtime, jit, natives
+from pullback.targets.llvm.runtime.executable import build
 
 from .kernels import Affine, Builder, run
 
@@ -272,7 +272,7 @@ def test_a_disk_that_does_not_work_does_not_stop_a_program(fresh, cache):
 def test_code_with_an_address_in_it_is_not_kept(fresh, cache, monkeypatch):
     from llvmlite import ir
 
-    from pullback.compiler.llvm.code import I64
+    from pullback.targets.llvm.code import I64
 
     def emit_with_address(module, name, kernel):
         said = emission._emitters[Affine](module, name, kernel)
@@ -292,10 +292,10 @@ EXTERNAL = """
 import ctypes, sys
 from dataclasses import dataclass
 from llvmlite import ir
-from pullback.compiler.llvm import emission
-from pullback.compiler.llvm.runtime import natives
-from pullback.compiler.llvm.runtime import jit
-from pullback.compiler.llvm.code import Code, Emitted, VOID
+from pullback.targets.llvm import emission
+from pullback.targets.llvm.runtime import natives
+from pullback.targets.llvm.runtime import jit
+from pullback.targets.llvm.code import Code, Emitted, VOID
 
 calls = []
 callback = ctypes.CFUNCTYPE(None)(lambda: calls.append(1))

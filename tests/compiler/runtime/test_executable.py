@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 from pullback.compiler.calling.inventory import inventory
-from pullback.compiler.llvm.runtime.executable import build
-from pullback.compiler.llvm.runtime.sharing import MOST_PARTIALS
-from pullback.compiler.lowering.kernels import Buffer, Hole, Host, Schedule
+from pullback.compiler.host import HOST
+from pullback.targets.kernels import Buffer, Hole, Host, Schedule
+from pullback.targets.llvm.runtime import executable as executables
+from pullback.targets.llvm.runtime.sharing import MOST_PARTIALS
 
 from .kernels import (
     Affine,
@@ -27,6 +29,8 @@ from .kernels import (
     chain_expected,
     run,
 )
+
+build = partial(executables.build, host=HOST)
 
 THREADS = (1, 2, 4)
 SHARED = 1e6  # nanoseconds: worth any number of threads

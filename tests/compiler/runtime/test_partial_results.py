@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.runtime import sharing
-from pullback.compiler.llvm.runtime.executable import build
-from pullback.compiler.lowering.kernels import Access, Loop, Step, Write
+from pullback.targets.kernels import Access, Loop, Step, Write
+from pullback.targets.llvm.runtime import sharing
+from pullback.targets.llvm.runtime.executable import build
 
 from .kernels import Builder, run
 

@@ -9,8 +9,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.runtime import dispatch as runtime, jit
-from pullback.compiler.llvm.runtime.executable import build
+from pullback.targets.llvm.runtime import dispatch as runtime, jit
+from pullback.targets.llvm.runtime.executable import build
 
 from .kernels import chain, chain_expected
 

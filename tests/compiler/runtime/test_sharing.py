@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pullback.compiler.llvm.runtime.sharing import shared
-from pullback.compiler.lowering.kernels import Buffer
+from pullback.targets.kernels import Buffer
+from pullback.targets.llvm.runtime.sharing import shared
 
 from .kernels import Affine, Builder, Columns, Reversed, Total
 

@@ -12,9 +12,9 @@ import time
 import numpy as np
 import pytest
 
-from pullback.compiler.llvm.runtime import dispatch as runtime, natives, threads as pool
-from pullback.compiler.llvm.runtime.executable import build
 from pullback.errors import ConfigurationError
+from pullback.targets.llvm.runtime import dispatch as runtime, natives, threads as pool
+from pullback.targets.llvm.runtime.executable import build
 
 from .kernels import Affine, Builder, Total, chain, chain_expected, run
 
@@ -292,7 +292,7 @@ import sys, threading, time
 sys.path.insert(0, {folder!r})
 import numpy as np
 from tests.compiler.runtime.kernels import chain, chain_expected, run
-from pullback.compiler.llvm.runtime.executable import build
+from pullback.targets.llvm.runtime.executable import build
 executable = build(chain(257, 3, 1e6), 2)
 x, total, out = np.ones(257), np.zeros(1), np.zeros(257)
 run(executable, [x], [total, out])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.interpreter import run
 from pullback.compiler.program import Program, Value
 from pullback.compiler.tracing.recorder import Recorder
 from pullback.compiler.tracing.shapes import form_of
 from pullback.compiler.tracing.symbol import Symbol
 from pullback.operations import OPERATIONS
+from tests.compiler.meaning import run
 
 
 def symbols(recorder: Recorder, *shapes: tuple[int, ...]) -> tuple[list[Value], list[Symbol]]:

@@ -9,9 +9,10 @@ from typing import Any, Callable
 import numpy as _np
 from numpy import linalg as _linalg
 
+from ...dtypes import lost_squares as _lost_squares
 from ...errors import LinearAlgebraError as _LinearAlgebraError
 from .precision import in_float32 as _in_float32
-from .scaling import all_between as _all_between, in_units as _in_units, lost_squares as _lost_squares
+from .scaling import all_between as _all_between, in_units as _in_units
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:

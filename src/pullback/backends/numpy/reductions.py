@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as _np
 
+from ...dtypes import lost_squares as _lost_squares
 from ..axis_slice import axis_slice as _axis_slice
 from .precision import computed_in as _computed_in, in_float32 as _in_float32
-from .scaling import all_between as _all_between, in_units as _in_units, lost_squares as _lost_squares
+from .scaling import all_between as _all_between, in_units as _in_units
 
 _add_reduce = _np.add.reduce
 _multiply_reduce = _np.multiply.reduce

@@ -26,12 +26,6 @@ def all_between(values: Any, low: float) -> bool:
     )
 
 
-def lost_squares(dtype: Any) -> float:
-    """A sum of squares up to which some of its terms may have vanished."""
-    info = np.finfo(dtype)
-    return float(info.tiny / info.eps**2)
-
-
 @np.errstate(all="ignore")
 def in_units(x: Any, axis: Any, keepdims: bool, statistic: Callable[[Any], Any], power: int) -> Any:
     """`statistic(x)`, which keeps the reduced axes and is of degree `power`, computed in units of each slice's own."""

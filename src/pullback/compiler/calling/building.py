@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ...targets import target_for
+from ...targets.protocol import Target
 from ..deferral import signals_later
+from ..host import HOST
 from ..program import Program
 from .inventory import inventory
+
+#: Programs are for arrays of NumPy's.
+PROCESSOR: Any = target_for("numpy")
 
 #: `execute(inputs, outputs)`: read those arrays, write these.
 Execute = Callable[[list[Any], list[Any]], None]
@@ -15,8 +21,7 @@ Execute = Callable[[list[Any], list[Any]], None]
 class Built:
     """A program that was optimised, lowered and compiled."""
 
-    def __init__(self, program: Program) -> None:
-        from ..llvm.runtime.executable import build
+    def __init__(self, program: Program, target: Target) -> None:
         from ..lowering.lower import lower
         from ..passes import optimize
 
@@ -24,7 +29,7 @@ class Built:
         self.program = optimize(program)
         schedule = lower(self.program)
         with signals_later():
-            self.executable = build(schedule)
+            self.executable: Any = target.compile(schedule, HOST)
         self.kernels = inventory(schedule.calls)
         self.folded = len(schedule.inputs) - given  # constants that folding added, which have memory of their own
         self.memory = {
@@ -40,6 +45,6 @@ class Built:
 
 def runner(program: Program) -> Execute:
     """`execute(inputs, outputs)` of a program; its constants are not among the inputs."""
-    built = Built(program)
+    built = Built(program, PROCESSOR)
     constants = [array for value, array in program.constants.items()]
     return lambda inputs, outputs: built.execute([*inputs, *constants], outputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 import warnings
 from functools import partial, update_wrapper
@@ -15,11 +14,12 @@ from ... import modes
 from ...autodiff import guard
 from ...autodiff.creation import default_dtype
 from ...errors import TraceError
+from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
-from ..locking import lock as _lock
 from .arguments import Arguments, difference
 from .audits import Schedule, difference as difference_of_programs, digest, refusal
+from .building import PROCESSOR
 from .collection import collecting_later
 from .specialization import RefusedError, Specialization
 from .specialize import specialize
@@ -27,7 +27,6 @@ from .stability import Stability
 from .verification import is_verifying, verified
 
 _log = logging.getLogger("pullback.compile")
-_LLVMLITE = 0, 45  # the first one that needs no `initialize`
 _MANY = 8  # specializations after which one should wonder
 _MOST_PROGRAMS = 64  # of a function; those used last are kept
 _RECENT = 4  # of them are tried the short way
@@ -76,7 +75,7 @@ class Compiled:
         name: str | None = None,
         reads: dict[str, Any] | None = None,
     ) -> None:
-        _require_llvmlite()
+        _require_target()
         if not callable(function):
             raise TypeError(f"compile: expected a function, got {type(function).__name__}: {function!r:.60}")
         if isinstance(function, type):
@@ -382,20 +381,10 @@ def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any
     return result
 
 
-def _require_llvmlite() -> None:
-    try:
-        import llvmlite
-        import llvmlite.binding
-    except ImportError as error:
-        raise ImportError(
-            f"pb.compile needs llvmlite ({error}): `pip install 'pullback[compile]'`. Without pb.compile the same code "
-            "runs operation by operation."
-        ) from error
-    if tuple(map(int, re.findall(r"\d+", llvmlite.__version__)[:2])) < _LLVMLITE:
-        raise ImportError(
-            f"pb.compile needs llvmlite {'.'.join(map(str, _LLVMLITE))} or newer, and found {llvmlite.__version__}: "
-            "`pip install --upgrade 'pullback[compile]'`."
-        )
+def _require_target() -> None:
+    missing = PROCESSOR.missing()
+    if missing is not None:
+        raise ImportError(f"pb.compile needs {missing}. Without pb.compile the same code runs operation by operation.")
 
 
 def _surroundings(mode: Any) -> Any:

@@ -20,6 +20,7 @@ from ...operations import Operation
 from ...tensors.tensor import Tensor
 from ..program import Program, Value
 from ..tracing.symbol import Symbol
+from .building import runner
 
 
 class CompiledVjp:
@@ -136,8 +137,7 @@ class CompiledVjp:
             for part, value in zip(g, self.cotangents)
         ]
         if self._run is None:
-            from ..locking import lock
-            from .building import runner
+            from ...targets.locking import lock
 
             with lock:
                 if self._run is None:

@@ -14,11 +14,11 @@ from ... import modes
 from ...autodiff import creation, guard
 from ...tensors.tensor import Tensor
 from ..guards.library import Together
+from ..guards.native import object_layout as layout
+from ..guards.native.object_access import Record
 from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows
 from ..guards.values import Given
-from ..llvm.runtime import object_layout as layout
-from ..llvm.runtime.object_access import Record
 from . import verification
 from .specialization import Fixed
 from .unlocked import REFERENCES_GIVEN, Held

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Iterable, NamedTuple
 
-from ..lowering.custom_kernels import Running
-from ..lowering.kernels import Call, Host, Loop, Product
+from ...targets.custom_kernels import Running
+from ...targets.kernels import Call, Host, Loop, Product
 
 _UNSAID = frozenset(("read", "number", "position", "convert"))  # steps that compute nothing
 _MOST = 6  # names of operations in a line

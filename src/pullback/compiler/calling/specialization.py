@@ -16,10 +16,12 @@ from ...tensors.writing import separate
 from ..deferral import signals_later
 from ..guards import Guards
 from ..guards.places import Attribute, Place
+from ..host import HOST
 from ..interpreter import run as interpreted
 from ..program import Program, Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
+from .building import PROCESSOR, Built
 from .inputs import Input, gathered, misfit
 
 
@@ -83,10 +85,10 @@ class Specialization:
     # -- how it runs -------------------------------------------------------------------------------
 
     def interpret(self) -> None:
-        """Run instruction by instruction, with NumPy's kernels: for a program that is run once."""
+        """Run instruction by instruction, with the host's kernels: for a program that is run once."""
 
         def execute(inputs: list[Any], outputs: list[Any]) -> None:
-            made, new = interpreted(self.program, inputs)
+            made, new = interpreted(self.program, inputs, HOST)
             for out, array in zip(outputs, made):
                 out[...] = array
             numbers = {entry.value: i for i, entry in enumerate(self.inputs)}
@@ -97,9 +99,7 @@ class Specialization:
 
     def build(self) -> None:
         """Compile."""
-        from .building import Built
-
-        self.built = Built(self.program)
+        self.built = Built(self.program, PROCESSOR)
         self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
         self._execute = self.built.execute
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...autodiff.hooks import changes as hook_changes, hooks_on
 from ...tensors.tensor import Tensor
-from ..llvm.runtime import object_layout as layout
 from .guard import difference_of_forms, form_of
+from .native import object_layout as layout
 from .places import Place
 from .values import Change, Guard, Look, UnwrittenError
 

@@ -62,7 +62,7 @@ def listening(listener: Listener) -> Iterator[None]:
     global _current
     _hear_of_files()
     if sys.version_info < (3, 12):
-        from ..llvm.runtime import trace_function
+        from .native import trace_function
 
         trace_function.prepare()
     _clean_up_leftovers()
@@ -324,7 +324,7 @@ def _lines(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def _by_tracing(listener: Listener) -> Iterator[None]:
-    from ..llvm.runtime.trace_function import pass_over, tracing
+    from .native.trace_function import pass_over, tracing
 
     heard: set[FrameType] = set()
 

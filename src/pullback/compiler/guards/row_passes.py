@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable
 
-from ..llvm.runtime import row_code as code
+from .native import row_code as code
 
 _FINDING = frozenset((
     code.GIVEN, code.CONSTANT, code.SLOT, code.ITEM, code.ENTRY, code.ATTRIBUTE, code.ENTRIES, code.DICT,

@@ -1,4 +1,4 @@
-"""Writing guards as rows of the native check: see `llvm/runtime/row_code.py` for what a row can do.
+"""Writing guards as rows of the native check: see `native/row_code.py` for what a row can do.
 
 What has no native form is left to `rest`, which is called at the end of the rows and looks by Python's means.
 """
@@ -10,8 +10,8 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from ..llvm.runtime import object_layout as layout, row_code as code
 from . import values
+from .native import object_layout as layout, row_code as code
 from .places import Attribute, Cell, Computed, Entry, Fixed, OfClass, Place
 from .reading import MISSING, NATIVE, attribute, contents, lookup
 from .row_passes import simplified

@@ -10,9 +10,9 @@ from itertools import product
 from math import prod
 from typing import Any, Callable
 
+from ...targets.kernels import Product
 from ..program import Instruction, Value
 from . import views as v
-from .kernels import Product
 from .movement import write
 from .nodes import Graph, coalesced
 from .scalar_steps import converted, own_copy

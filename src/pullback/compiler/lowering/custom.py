@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Callable
 
+from ...targets.custom_kernels import Attention, AttentionGradient, Extreme, Philox, Running, Scan, ScanGradient
 from ..program import Instruction, Value
 from . import views as v
-from .custom_kernels import Attention, AttentionGradient, Extreme, Philox, Running, Scan, ScanGradient
 from .nodes import Graph
 from .reduce import summed_to
 from .scalar_steps import converted, copied

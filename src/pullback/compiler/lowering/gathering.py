@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ...targets.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 from ..program import Instruction, Value
 from ..shapes import broadcast_shape
 from . import views as v
 from .custom import in_memory
-from .custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 from .nodes import Graph
 from .views import NATIVE, View, name_of
 

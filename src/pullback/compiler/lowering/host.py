@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...targets.kernels import Hole, Host
 from ..program import Instruction, Value
-from .kernels import Hole, Host
 from .nodes import Graph
 from .scalar_steps import copied
 from .views import View, name_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...targets.kernels import Access, Loop, Step, Write
 from .fusion import Group
-from .kernels import Access, Loop, Step, Write
 from .nodes import Node, coalesced
 from .scalar_steps import as_number
 from .views import Root

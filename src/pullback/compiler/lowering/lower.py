@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...targets.kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
 from ..program import Instruction, Program, Value
 from . import host, products, reduce, scalar_steps
 from .convolution import CONVOLUTION
 from .custom import CUSTOM
 from .fusion import Group, fused
 from .gathering import GATHERING
-from .kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
 from .loops import loop_of
 from .memory import Planned, plan, settle_updates
 from .movement import MOVEMENT

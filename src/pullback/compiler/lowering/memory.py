@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 from typing import Any
 
-from .kernels import Access, Buffer, Loop
+from ...targets.kernels import Access, Buffer, Loop
 from .nodes import memory_of
 from .views import Root
 

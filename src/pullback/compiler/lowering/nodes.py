@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from .kernels import Buffer
+from ...targets.kernels import Buffer
 from .views import Root, View, broadcast_strides, c_strides, whole
 
 #: Operations that cost less than reading their result from memory.

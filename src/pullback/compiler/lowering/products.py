@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...targets.kernels import Product
 from ..program import Instruction, Value
 from ..shapes import broadcast_shape
 from . import views as v
-from .kernels import Product
 from .nodes import Graph, coalesced
 from .scalar_steps import converted, copied
 from .views import View, name_of

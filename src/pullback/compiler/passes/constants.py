@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..host import HOST
 from ..interpreter import results_of
 from ..program import Instruction, Program, Value
 from .operations import is_number
@@ -52,7 +53,7 @@ def _computed(instruction: Instruction, known: dict[Value, Any]) -> list[Any] | 
     if (not values and op != "arange") or any(value not in known for value in values):
         return None
     try:
-        arrays = results_of(instruction, known)
+        arrays = results_of(instruction, known, HOST)
     except (ArithmeticError, ValueError, TypeError, IndexError):  # it will say so when it is run
         return None
     return arrays if op in _CHEAP else [np.array(array) for array in arrays]

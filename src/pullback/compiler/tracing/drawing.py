@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
-from ...backends import NUMPY
 from ...random import at_state
+from ..host import provide
 
 
 def draw(key: Any, offset: Any, method: str, options: Any, dtype: Any) -> Any:
@@ -16,4 +16,4 @@ def draw(key: Any, offset: Any, method: str, options: Any, dtype: Any) -> Any:
     return getattr(generator, method)(*args, **dict(named))._raw.astype(dtypes.numpy_dtype(dtype), copy=False)
 
 
-vars(NUMPY.xp)["draw"] = draw  # what the interpreter and host calls look up
+provide(draw)

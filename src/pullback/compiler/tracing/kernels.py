@@ -10,10 +10,10 @@ import math
 from typing import Any
 
 from ...backends import portable
-from ...backends.numpy import _FAMILIES
-from ...backends.numpy.scaling import lost_squares
 from ...backends.protocol import Kernels
+from ...dtypes import lost_squares
 from ...operations import OPERATIONS
+from ..host import has_kernel
 from . import averages, contractions
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
@@ -31,8 +31,7 @@ class TraceKernels(Kernels):
         if name.startswith("_"):
             raise AttributeError(name)
         expands = OPERATIONS[name].expands if name in OPERATIONS else name in _EXPANDED
-        own = any(name in vars(family) for family in _FAMILIES)
-        kernel = _recording(name) if own and not expands else portable.bind(name, self)
+        kernel = _recording(name) if has_kernel(name) and not expands else portable.bind(name, self)
         if expands == "floats":
             kernel = _expanding(name, kernel)
         self.__dict__[name] = kernel

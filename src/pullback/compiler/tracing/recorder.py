@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.sites import user_site
-from ...backends import NUMPY
 from ...errors import TraceError
 from ...operations import OPERATIONS
+from ..host import HOST
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of
@@ -165,5 +165,5 @@ def _signature(op: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     if operation is not None:
         inputs = ("xs",) if operation.variadic else operation.inputs
         return inputs + operation.static, {**dict.fromkeys(operation.inputs), **operation.defaults}
-    parameters = inspect.signature(getattr(NUMPY.xp, op)).parameters.values()
+    parameters = inspect.signature(getattr(HOST, op)).parameters.values()
     return tuple(p.name for p in parameters), {p.name: p.default for p in parameters if p.default is not p.empty}

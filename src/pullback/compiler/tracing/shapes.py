@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ... import modes
-from ...backends import NUMPY
 from ...errors import TraceError
 from ...functions.shapes import broadcast_shapes
 from ...operations import MOST_AXES, OPERATIONS
+from ..host import HOST
 from ..program import Value, values_in
 
 #: What is known of a result: (shape, dtype), or None for a result that is absent; a list for several results.
@@ -103,7 +103,7 @@ def _form(result: Any) -> Form:
 
 def _example_call(op: str, args: tuple[Any, ...]) -> Any:
     with modes.changed(tracing=None), np.errstate(all="ignore"):  # a kernel may use generators, as `draw` does
-        return getattr(NUMPY.xp, op)(*[_example(arg, _is_of_matrices(op)) for arg in args])
+        return getattr(HOST, op)(*[_example(arg, _is_of_matrices(op)) for arg in args])
 
 
 def _is_of_matrices(op: str) -> bool:

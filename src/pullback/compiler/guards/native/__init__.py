@@ -1,0 +1,1 @@
+"""Guards in native code: rows that look at Python's objects in memory."""

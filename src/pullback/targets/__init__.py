@@ -1,0 +1,20 @@
+"""Targets: what makes native functions of kernels' descriptions for a device, and runs them.
+
+`protocol.py` says what a target has; `kernels.py` and `custom_kernels.py` are the descriptions, which know nothing of
+any target. A target is a package beside them, imported when it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from .protocol import Target
+
+#: The module that makes the programs of each device, with an object `TARGET`.
+_BY_DEVICE = {"numpy": "llvm.target"}
+
+
+def target_for(device: str) -> Target | None:
+    """The target that programs on a device are compiled for, or None if there is none."""
+    module = _BY_DEVICE.get(device)
+    return None if module is None else import_module(f"{__name__}.{module}").TARGET

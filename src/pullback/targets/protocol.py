@@ -1,0 +1,40 @@
+"""What a target must have."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Sequence
+
+from .kernels import Schedule
+
+
+class Executable(Protocol):
+    """A schedule that can be run, with the memory that it needs: given back when nobody holds the executable."""
+
+    #: The bytes allocated for what is neither input nor output nor constant.
+    arena_bytes: int
+    #: An estimate of a run's nanoseconds of work, on one thread.
+    cost: float
+    #: Who has it may run the program: its memory is for one run at a time.
+    lock: Any
+
+    def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Run once, on the memory at these addresses."""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether a run is one native call, without Python."""
+
+
+class Target(Protocol):
+    """A device, and how programs are compiled for it."""
+
+    name: str
+
+    def missing(self) -> str | None:
+        """What must be installed before anything can be compiled, with how; None if nothing is missing."""
+
+    def allocate(self, nbytes: int) -> Any:
+        """Memory of the device, aligned as kernels want it."""
+
+    def compile(self, schedule: Schedule, host: Any) -> Executable:
+        """Make a schedule ready to run; `host` is the namespace of the kernels for what has no native form."""

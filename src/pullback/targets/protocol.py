@@ -33,8 +33,5 @@ class Target(Protocol):
     def missing(self) -> str | None:
         """What must be installed before anything can be compiled, with how; None if nothing is missing."""
 
-    def allocate(self, nbytes: int) -> Any:
-        """Memory of the device, aligned as kernels want it."""
-
     def compile(self, schedule: Schedule, host: Any) -> Executable:
-        """Make a schedule ready to run; `host` is the namespace of the kernels for what has no native form."""
+        """Make a schedule ready to run, with its memory; `host` has the kernels for what has no native form."""

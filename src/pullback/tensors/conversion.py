@@ -48,7 +48,7 @@ def refuse_intermediate(tensor: TensorBase, what: str) -> None:
 
 
 def unpickled(content: Any, dtype: str, shape: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
-    """A tensor from what `reduced` gave."""
+    """A tensor from what `__reduce_ex__` gave."""
     values = np.frombuffer(content, dtypes.numpy_dtype(dtypes.get(dtype))).reshape(shape)
     tensor = created(backends.transfer(values, device))
     return tensor.set_requires_grad(True) if requires_grad else tensor

@@ -30,11 +30,6 @@ class LlvmTarget:
             )
         return None
 
-    def allocate(self, nbytes: int) -> Any:
-        from .runtime import threads
-
-        return threads.aligned(nbytes)
-
     def compile(self, schedule: Schedule, host: Any) -> Executable:
         from .runtime.executable import build
 

@@ -20,17 +20,17 @@ FIRST_OF_OPERATION = list({sample.operation: sample for sample in reversed(SAMPL
 @contextmanager
 def everything_on(device):
     """Arrays and numbers that a sample closes over go to `device` too."""
-    original = creation._of_raw
+    original, here = creation._of_raw, creation._HERE
 
     def placed(raw, backend, dtype, wanted, copy):
         return original(raw, backend, dtype, device if wanted is None else wanted, copy)
 
-    creation._of_raw = placed
+    creation._of_raw, creation._HERE = placed, ()
     try:
         with pb.device(device):
             yield
     finally:
-        creation._of_raw = original
+        creation._of_raw, creation._HERE = original, here
 
 
 def derivatives(sample, device, orders):

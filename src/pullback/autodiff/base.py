@@ -152,6 +152,22 @@ def refuse_result(tensor: TensorBase, what: str) -> None:
         refuse_tracked(tensor, what)
 
 
+def python_values(tensor: Any, method: str) -> Any:
+    """The values as Python numbers: what `method` ("item", "tolist") of NumPy's arrays gives.
+
+    Arrays without values have a method of this name too, which may say why there are none.
+    """
+    raw = resolved(tensor)._raw
+    if type(raw) is not _ndarray:
+        backend = backends.of(raw)
+        if not backend.is_concrete(raw):
+            return getattr(raw, method)()
+        raw = backend.to_numpy(raw)
+    if raw.dtype.kind == "V":  # bfloat16, whose numbers are not Python's
+        raw = raw.astype(np.float32)
+    return getattr(raw, method if method in ("item", "tolist") else "item")()
+
+
 def values_of(tensor: Any) -> Any:
     """The values as a NumPy array, which may share memory with the tensor and must not be written.
 

@@ -10,7 +10,7 @@ import numpy as np
 from .. import backends, dtypes, modes
 from ..errors import DeviceError, DtypeError, ShapeError
 from . import base
-from .base import PYTHON_SCALARS, created, refuse_tracked
+from .base import PYTHON_SCALARS, created, make, refuse_tracked
 from .tables import TENSORS
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ __all__ = [
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 
 _default_dtype = dtypes.float32
+_ndarray = np.ndarray
+_HERE = (None, "numpy")  # devices on which a NumPy array is already
 
 
 def set_default_dtype(dtype: Any) -> None:
@@ -62,6 +64,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     """
     if dtype is None and device is None and copy is None and isinstance(obj, base.Tensor):
         return obj
+    if type(obj) is _ndarray and dtype is None and device in _HERE and not copy and modes.tracing() is None:
+        if obj.dtype in dtypes.BY_NUMPY and obj.dtype.isnative:
+            return make(obj, None)
     wanted = None if dtype is None else dtypes.get(dtype)
     if isinstance(obj, base.Tensor):
         return _converted(obj, wanted, device, copy)

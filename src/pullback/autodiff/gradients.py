@@ -7,6 +7,8 @@ import os
 from _thread import allocate_lock
 from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
+import numpy as np
+
 from .. import backends, modes
 from ..errors import DtypeError, GradientError, ShapeError
 from . import base, guard
@@ -18,6 +20,9 @@ from .tables import TENSORS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+
+_ndarray = np.ndarray
+_is_exclusive = backends.NUMPY.is_exclusive
 
 
 class Gradients:
@@ -253,6 +258,12 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
 
     It gets `dtype`: the rules of operations on half precision may compute in float32.
     """
+    if type(raw) is _ndarray and raw.dtype is dtype and dtype.kind != "c":
+        tensor = make(raw, None)
+        del raw
+        if not (_is_exclusive(tensor, "_raw") and tensor._raw.flags.c_contiguous):
+            tensor._raw = backends.NUMPY.copy(tensor._raw)
+        return tensor
     backend: Any = backends.of(raw)
     tensor = make(backend.from_scalar(raw), None)
     del raw

@@ -165,13 +165,13 @@ def check_root(loss: Any, node: Node) -> bool:
     raw = loss._raw
     if check_when_run([raw]):
         return False
-    if not backends.of(raw).is_concrete(raw):
-        return False
     if type(raw) is _ndarray and raw.size == 1:
         value = complex(raw.item())
         fine = isfinite(value.real) and isfinite(value.imag)
-    else:
+    elif backends.of(raw).is_concrete(raw):
         fine = is_finite(raw)
+    else:
+        return False
     if not fine:
         report(born_forward(node, loss._raw, is_finite))
     return True

@@ -10,7 +10,7 @@ import numpy as np
 from .. import backends, dtypes, modes
 from ..autodiff import base
 from ..autodiff.apply import new_node
-from ..autodiff.base import TensorBase, created, make, refuse_result, refuse_tracked, resolved, values_of
+from ..autodiff.base import TensorBase, created, make, python_values, refuse_result, refuse_tracked, resolved, values_of
 from ..autodiff.forward import Dual
 from ..autodiff.recipe import Recipe
 from ..errors import GradientError, ShapeError
@@ -19,11 +19,6 @@ from .gradient import GradientMethods
 
 if TYPE_CHECKING:
     from .tensor import Tensor
-
-
-def _python_values(tensor: Tensor) -> np.ndarray[Any, Any]:
-    values = tensor._backend.to_numpy(tensor._raw)
-    return values.astype(np.float32) if values.dtype.name == "bfloat16" else values
 
 
 def _move_back(g: Any, source: str) -> tuple[Any]:
@@ -82,10 +77,7 @@ class Conversions(GradientMethods):
             raise ShapeError(
                 f"item: a tensor of shape {self.shape} has {self.size} elements, not one. Use `t.tolist()`."
             )
-        tensor = resolved(self)
-        if not tensor._backend.is_concrete(tensor._raw):
-            return tensor._raw.item()  # a symbol may say that it has none
-        return _python_values(tensor).reshape(()).item()
+        return python_values(self, "item")
 
     def tolist(self) -> Any:
         """The values as Python numbers in nested lists, also of a variable; a plain number for a tensor without axes.
@@ -93,10 +85,7 @@ class Conversions(GradientMethods):
         Of a result that a gradient flows through they are refused: numbers that are computed with would lose it.
         """
         refuse_result(self, "tolist()")
-        tensor = resolved(self)
-        if not tensor._backend.is_concrete(tensor._raw):
-            return tensor._raw.tolist()
-        return _python_values(tensor).tolist()
+        return python_values(self, "tolist")
 
     @property
     def data(self) -> Any:

@@ -10,7 +10,7 @@ from numpy import asarray, ndarray, round as round_to
 
 from ..autodiff import base
 from ..autodiff.apply import apply
-from ..autodiff.base import TensorBase, make, refuse_tracked, resolved
+from ..autodiff.base import TensorBase, make, python_values, refuse_tracked
 from ..autodiff.fast import fast_operator, operate
 from ..autodiff.tables import NUMPY_TABLE
 from ..errors import DtypeError, GradientError, ShapeError
@@ -214,10 +214,7 @@ def _number(tensor: TensorBase, name: str) -> Any:
 def _element(tensor: TensorBase, name: str) -> Any:
     if tensor.size != 1:
         raise ShapeError(f"{name}: only a tensor with one element can be converted, this one has shape {tensor.shape}.")
-    tensor = resolved(tensor)
-    if not tensor._backend.is_concrete(tensor._raw):
-        return getattr(tensor._raw, f"__{name}__")()  # a symbol may say what it is not good for
-    return tensor._backend.to_numpy(tensor._raw).item()
+    return python_values(tensor, f"__{name}__")
 
 
 class PythonNumbers(TensorBase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,13 @@ _MEASUREMENTS = 64
 
 def is_sole_owner(holder: Any, attribute: str) -> bool:
     """Whether `getattr(holder, attribute)` is a writable array whose memory nobody else can see."""
-    return _count_references(holder, attribute) == _SOLE and _owns_memory(getattr(holder, attribute))
+    if getrefcount(getattr(holder, attribute)) != _SOLE:  # as `_count_references` has it, without a call
+        return False
+    raw = getattr(holder, attribute)
+    flags = raw.flags
+    if raw.base is None:
+        return flags.owndata and flags.writeable
+    return flags.writeable and _owns_base(raw)
 
 
 def counts_are_exact() -> bool:
@@ -25,7 +32,7 @@ def counts_are_exact() -> bool:
 
 
 def _count_references(holder: Any, attribute: str) -> int:
-    return sys.getrefcount(getattr(holder, attribute))
+    return getrefcount(getattr(holder, attribute))
 
 
 def _count_of_sole_holder(holder: Any, attribute: str) -> int:
@@ -44,12 +51,9 @@ def _count_of_sole_holder(holder: Any, attribute: str) -> int:
     return count if alone == {count} and shared == {count + 1} else -1
 
 
-def _owns_memory(raw: Any) -> bool:
-    """Whether `raw` has its memory for itself: its own, or the whole interest in a base nobody else holds."""
-    flags = raw.flags
-    if raw.base is None:
-        return flags.owndata and flags.writeable
-    if not flags.writeable or type(raw.base) is not _ndarray or not raw.base.flags.owndata:
+def _owns_base(raw: Any) -> bool:
+    """Whether a view has its memory for itself: that of an array which nobody else holds."""
+    if type(raw.base) is not _ndarray or not raw.base.flags.owndata:
         return False
     return _count_references(raw, "base") == _SOLE_BASE
 

@@ -66,7 +66,7 @@ def rules(xp: Any, op: Any) -> None:
     def tensordot_y(g: Any, x: Any, y_shape: Any, axes: Any) -> Any:
         return _tensordot_transposed(xp, g, x, len(y_shape), axes[1], axes[0], False)
 
-    product("tensordot", "x y", "axes", autocast="half", x=tensordot_x, y=tensordot_y)
+    product("tensordot", "x y", "axes", autocast="half", expands="always", x=tensordot_x, y=tensordot_y)
 
     def einsum_xs(g: Any, xs: Any, subscripts: str, needs: Any) -> Any:
         inputs, output = subscripts.split("->")
@@ -79,7 +79,7 @@ def rules(xp: Any, op: Any) -> None:
                 gradients[i] = xp.einsum([g, *(xs[j] for j in others)], pattern)
         return gradients
 
-    op("einsum", "*xs", "subscripts", linear="xs", autocast="half", xs=einsum_xs)
+    op("einsum", "*xs", "subscripts", linear="xs", autocast="half", expands="always", xs=einsum_xs)
 
     op(
         "diagonal", "x", "offset", linear="x", masking=True, cheap=True, moves=True, standard="linalg",

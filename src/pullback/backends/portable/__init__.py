@@ -17,6 +17,7 @@ _MODULES = (
     "shape",
     "indexing",
     "linear",
+    "contractions",
     "sorting",
     "linalg",
     "fft",

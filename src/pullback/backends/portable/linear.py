@@ -11,22 +11,6 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     return out if bias is None else out + bias
 
 
-def einsum(xp: Any, xs: Any, subscripts: str) -> Any:
-    """All operands on all axes, multiplied and summed: simple, not fast."""
-    inputs, output = subscripts.split("->")
-    terms = inputs.split(",")
-    summed = sorted(set(inputs) - set(output) - {","})
-    every = (*output, *summed)
-    product: Any = None
-    for labels, x in zip(terms, xs):
-        order = sorted(range(len(labels)), key=lambda i: every.index(labels[i]))
-        spread = xp.permute_dims(x, tuple(i - len(labels) for i in order)) if len(labels) > 1 else x
-        sizes = dict(zip(labels, x.shape))
-        spread = xp.reshape(spread, tuple(sizes.get(label, 1) for label in every))
-        product = spread if product is None else product * spread
-    return xp.sum(product, tuple(range(-len(summed), 0)), False) if summed else product
-
-
 def rows(xp: Any, x: Any) -> Any:
     """Stacked rows as one matrix, so that a sum over the stack is part of one product."""
     return xp.reshape(x, (-1, x.shape[-1])) if len(x.shape) > 2 and math.prod(x.shape) else x

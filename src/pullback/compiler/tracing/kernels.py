@@ -14,7 +14,7 @@ from ...backends.protocol import Kernels
 from ...dtypes import lost_squares
 from ...operations import OPERATIONS
 from ..host import has_kernel
-from . import averages, contractions
+from . import averages
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
 _EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient"))
@@ -115,15 +115,9 @@ class TraceKernels(Kernels):
         _note_bounds(counted, x.shape[1] if x.ndim > 1 else x.shape[0])
         return portable.bind("cross_entropy", self)(x, target, weight, ignore_index, *options)
 
-    def einsum(self, xs: Any, subscripts: str) -> Any:
-        return contractions.einsum(self, xs, subscripts)
-
-    def tensordot(self, x: Any, y: Any, axes: Any) -> Any:
-        return contractions.tensordot(self, x, y, axes)
-
     def vecdot(self, x: Any, y: Any, axis: int) -> Any:
         if _is_plain(x) and _is_plain(y):
-            return contractions.vecdot(self, x, y, axis)
+            return self.sum(x * y, (axis,), False)
         return record("vecdot", (x, y, axis))
 
     def vector_norm(self, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ....targets.llvm.runtime.fixed_code import linked
+from ....targets.llvm.runtime.fixed_code import filled, linked
 from . import row_code as code
 
 
@@ -28,7 +28,7 @@ _FAST_CALL = 0x80  # arguments as an array of objects, without a tuple
 @cache
 def _functions() -> tuple[_MethodDefinition, _MethodDefinition]:
     """`check` and `call` as Python knows functions written in C."""
-    addresses = linked(code.text(), ["pullback_check", "pullback_call"]).addresses
+    addresses = linked(filled(code.TEXT, code.NAMES), ["pullback_check", "pullback_call"]).addresses
     return (
         _MethodDefinition(b"check", addresses["pullback_check"], _FAST_CALL, None),
         _MethodDefinition(b"call", addresses["pullback_call"], _FAST_CALL, None),

@@ -28,20 +28,13 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-def text() -> str:
-    """The code, as LLVM's text."""
-    source = _TEXT
-    for name, value in {
-        "TYPE": TYPE, "DATA": DATA, "AXES": AXES, "LENGTHS": LENGTHS, "DTYPE": DTYPE, "FLAGS": FLAGS, "BYTES": BYTES,
-        "ITEMS": ITEMS, "FUNCTION": FUNCTION,
-    }.items():  # fmt: skip
-        source = source.replace(f"<{name}>", str(value))
-    for number, name in enumerate(FUNCTIONS):
-        source = source.replace(f"<{name}>", str(number))
-    return source
+#: What the names in the code stand for.
+NAMES = {
+    "TYPE": TYPE, "DATA": DATA, "AXES": AXES, "LENGTHS": LENGTHS, "DTYPE": DTYPE, "FLAGS": FLAGS, "BYTES": BYTES,
+    "ITEMS": ITEMS, "FUNCTION": FUNCTION, **{name: number for number, name in enumerate(FUNCTIONS)},
+}  # fmt: skip
 
-
-_TEXT = """
+TEXT = """
 %Row = type { i64, i64, i64, i64, i64, i64, i64, i64 }
 ; rows, their count, bases, program, run, finite, the type of arrays, None, False, True, counted, functions, registers,
 ; and whether the last call ran, and all went well
@@ -51,10 +44,8 @@ _TEXT = """
 define internal ptr @answer(ptr %record, i32 %which) nounwind {
   %none.at = getelementptr %Record, ptr %record, i64 0, i32 7
   %offset = sub i32 %which, 7
-  %at = getelementptr ptr, ptr %none.at, i32 %offset
-  %object = load ptr, ptr %at
-  %counted.at = getelementptr %Record, ptr %record, i64 0, i32 10
-  %counted = load i64, ptr %counted.at
+  %object = load ptr from ptr, ptr %none.at, i32 %offset
+  %counted = load i64 from %Record, ptr %record, i64 0, i32 10
   %counts = icmp ne i64 %counted, 0
   br i1 %counts, label %count, label %end
 
@@ -69,8 +60,7 @@ end:
 }
 
 define internal ptr @record(ptr %self) nounwind {
-  %at = getelementptr i8, ptr %self, i64 <BYTES>
-  %record = load ptr, ptr %at
+  %record = load ptr from i8, ptr %self, i64 <BYTES>
   ret ptr %record
 }
 
@@ -91,8 +81,7 @@ types:
   br i1 %alike, label %compare, label %no
 
 compare:
-  %compare.at = getelementptr ptr, ptr %functions, i64 <PyObject_RichCompareBool>
-  %compare.function = load ptr, ptr %compare.at
+  %compare.function = load ptr from ptr, ptr %functions, i64 <PyObject_RichCompareBool>
   %answer = call i32 %compare.function(ptr %x.at, ptr %y.at, i32 2)
   %one = icmp eq i32 %answer, 1
   ret i1 %one
@@ -107,37 +96,24 @@ no:
 define internal i1 @fits(ptr %record, ptr %objects, i64 %given.count) nounwind {
 entry:
   %table = load ptr, ptr %record
-  %count.at = getelementptr %Record, ptr %record, i64 0, i32 1
-  %count = load i64, ptr %count.at
-  %bases.at = getelementptr %Record, ptr %record, i64 0, i32 2
-  %bases = load ptr, ptr %bases.at
-  %array.at = getelementptr %Record, ptr %record, i64 0, i32 6
-  %array.type = load i64, ptr %array.at
-  %functions.at = getelementptr %Record, ptr %record, i64 0, i32 11
-  %functions = load ptr, ptr %functions.at
-  %registers.at = getelementptr %Record, ptr %record, i64 0, i32 12
-  %register.count = load i64, ptr %registers.at
+  %count = load i64 from %Record, ptr %record, i64 0, i32 1
+  %bases = load ptr from %Record, ptr %record, i64 0, i32 2
+  %array.type = load i64 from %Record, ptr %record, i64 0, i32 6
+  %functions = load ptr from %Record, ptr %record, i64 0, i32 11
+  %register.count = load i64 from %Record, ptr %record, i64 0, i32 12
   %registers = alloca i64, i64 %register.count
   store i64 0, ptr %registers
   %key.room = alloca i64
   %value.room = alloca i64
   %position.room = alloca i64
-  %entry.at = getelementptr ptr, ptr %functions, i64 <PyDict_GetItemWithError>
-  %entry.of = load ptr, ptr %entry.at
-  %attribute.at = getelementptr ptr, ptr %functions, i64 <PyObject_GenericGetAttr>
-  %attribute.of = load ptr, ptr %attribute.at
-  %clear.at = getelementptr ptr, ptr %functions, i64 <PyErr_Clear>
-  %clear = load ptr, ptr %clear.at
-  %next.at = getelementptr ptr, ptr %functions, i64 <PyDict_Next>
-  %next.of = load ptr, ptr %next.at
-  %context.at = getelementptr ptr, ptr %functions, i64 <PyContextVar_Get>
-  %context.of = load ptr, ptr %context.at
-  %python.at = getelementptr ptr, ptr %functions, i64 <PyObject_CallFunctionObjArgs>
-  %python.of = load ptr, ptr %python.at
-  %drop.at = getelementptr ptr, ptr %functions, i64 <Py_DecRef>
-  %drop = load ptr, ptr %drop.at
-  %dict.at = getelementptr ptr, ptr %functions, i64 <PyObject_GenericGetDict>
-  %dict.of = load ptr, ptr %dict.at
+  %entry.of = load ptr from ptr, ptr %functions, i64 <PyDict_GetItemWithError>
+  %attribute.of = load ptr from ptr, ptr %functions, i64 <PyObject_GenericGetAttr>
+  %clear = load ptr from ptr, ptr %functions, i64 <PyErr_Clear>
+  %next.of = load ptr from ptr, ptr %functions, i64 <PyDict_Next>
+  %context.of = load ptr from ptr, ptr %functions, i64 <PyContextVar_Get>
+  %python.of = load ptr from ptr, ptr %functions, i64 <PyObject_CallFunctionObjArgs>
+  %drop = load ptr from ptr, ptr %functions, i64 <Py_DecRef>
+  %dict.of = load ptr from ptr, ptr %functions, i64 <PyObject_GenericGetDict>
   br label %head
 
 head:
@@ -146,18 +122,12 @@ head:
   br i1 %more, label %row, label %fine
 
 row:
-  %op.at = getelementptr %Row, ptr %table, i64 %i
-  %op = load i64, ptr %op.at
-  %to.at = getelementptr %Row, ptr %table, i64 %i, i32 1
-  %to = load i64, ptr %to.at
-  %from.at = getelementptr %Row, ptr %table, i64 %i, i32 2
-  %from = load i64, ptr %from.at
-  %a.at = getelementptr %Row, ptr %table, i64 %i, i32 3
-  %a = load i64, ptr %a.at
-  %b.at = getelementptr %Row, ptr %table, i64 %i, i32 4
-  %b = load i64, ptr %b.at
-  %source.at = getelementptr i64, ptr %registers, i64 %from
-  %source = load i64, ptr %source.at
+  %op = load i64 from %Row, ptr %table, i64 %i
+  %to = load i64 from %Row, ptr %table, i64 %i, i32 1
+  %from = load i64 from %Row, ptr %table, i64 %i, i32 2
+  %a = load i64 from %Row, ptr %table, i64 %i, i32 3
+  %b = load i64 from %Row, ptr %table, i64 %i, i32 4
+  %source = load i64 from i64, ptr %registers, i64 %from
   %object = inttoptr i64 %source to ptr
   %target = getelementptr i64, ptr %registers, i64 %to
   switch i64 %op, label %misfit [
@@ -191,8 +161,7 @@ op.given:
   br i1 %given.there, label %given.take, label %misfit
 
 given.take:
-  %given.at = getelementptr i64, ptr %objects, i64 %a
-  %given = load i64, ptr %given.at
+  %given = load i64 from i64, ptr %objects, i64 %a
   store i64 %given, ptr %target
   br label %ok
 
@@ -203,25 +172,21 @@ op.constant:
 
 ; a: where in the object the address of another one is
 op.slot:
-  %slot.at = getelementptr i8, ptr %object, i64 %a
-  %slot = load i64, ptr %slot.at
+  %slot = load i64 from i8, ptr %object, i64 %a
   store i64 %slot, ptr %target
   %slot.there = icmp ne i64 %slot, 0
   br i1 %slot.there, label %ok, label %misfit
 
 ; a: the number of a list's item
 op.item:
-  %items.at = getelementptr i8, ptr %object, i64 <ITEMS>
-  %items = load ptr, ptr %items.at
-  %item.at = getelementptr i64, ptr %items, i64 %a
-  %item = load i64, ptr %item.at
+  %items = load ptr from i8, ptr %object, i64 <ITEMS>
+  %item = load i64 from i64, ptr %items, i64 %a
   store i64 %item, ptr %target
   br label %ok
 
 ; a: where in the object, b: what the word there is, c: of which bits
 op.word:
-  %c.at = getelementptr %Row, ptr %table, i64 %i, i32 5
-  %c = load i64, ptr %c.at
+  %c = load i64 from %Row, ptr %table, i64 %i, i32 5
   %word.at = getelementptr i8, ptr %object, i64 %a
   %word = load i64, ptr %word.at, align 4
   %word.bits = and i64 %word, %c
@@ -282,13 +247,10 @@ op.method:
   br i1 %method.there, label %method.look, label %failed
 
 method.look:
-  %d.method.at = getelementptr %Row, ptr %table, i64 %i, i32 5
-  %method.type.wanted = load i64, ptr %d.method.at
+  %method.type.wanted = load i64 from %Row, ptr %table, i64 %i, i32 5
   %method.at = inttoptr i64 %method to ptr
-  %method.type.at = getelementptr i8, ptr %method.at, i64 <TYPE>
-  %method.type = load i64, ptr %method.type.at
-  %function.at = getelementptr i8, ptr %method.at, i64 <FUNCTION>
-  %function = load i64, ptr %function.at
+  %method.type = load i64 from i8, ptr %method.at, i64 <TYPE>
+  %function = load i64 from i8, ptr %method.at, i64 <FUNCTION>
   call void %drop(ptr %method.at)
   %is.method = icmp eq i64 %method.type, %method.type.wanted
   %is.function = icmp eq i64 %function, %b
@@ -302,8 +264,7 @@ op.equal:
 
 ; a: the addresses of a dict's keys in their order, b: how many; the values go to registers from `to` on
 op.entries:
-  %used.at = getelementptr i8, ptr %object, i64 16
-  %used = load i64, ptr %used.at
+  %used = load i64 from i8, ptr %object, i64 16
   %used.same = icmp eq i64 %used, %b
   store i64 0, ptr %position.room
   br i1 %used.same, label %entries.head, label %misfit
@@ -320,8 +281,7 @@ entries.step:
 
 entries.look:
   %keys = inttoptr i64 %a to ptr
-  %key.at = getelementptr i64, ptr %keys, i64 %n
-  %key.wanted = load i64, ptr %key.at
+  %key.wanted = load i64 from i64, ptr %keys, i64 %n
   %key = load i64, ptr %key.room
   %key.same = call i1 @equal(ptr %functions, i64 %key, i64 %key.wanted)
   br i1 %key.same, label %entries.take, label %failed
@@ -335,10 +295,8 @@ entries.take:
 
 ; a: the address of bytes that an array has, b: how many words, c: how many bytes after them
 op.content:
-  %content.c.at = getelementptr %Row, ptr %table, i64 %i, i32 5
-  %rest = load i64, ptr %content.c.at
-  %content.at = getelementptr i8, ptr %object, i64 <DATA>
-  %content = load ptr, ptr %content.at
+  %rest = load i64 from %Row, ptr %table, i64 %i, i32 5
+  %content = load ptr from i8, ptr %object, i64 <DATA>
   %content.wanted = inttoptr i64 %a to ptr
   br label %content.head
 
@@ -367,10 +325,8 @@ rest.head:
   br i1 %r.more, label %rest.byte, label %ok
 
 rest.byte:
-  %r.at = getelementptr i8, ptr %content, i64 %r
-  %r.value = load i8, ptr %r.at
-  %r.wanted.at = getelementptr i8, ptr %content.wanted, i64 %r
-  %r.wanted = load i8, ptr %r.wanted.at
+  %r.value = load i8 from i8, ptr %content, i64 %r
+  %r.wanted = load i8 from i8, ptr %content.wanted, i64 %r
   %r.next = add i64 %r, 1
   %r.same = icmp eq i8 %r.value, %r.wanted
   br i1 %r.same, label %rest.head, label %misfit
@@ -378,14 +334,10 @@ rest.byte:
 ; to: the number of the base that gets the address of the data, or -1; a: the dtype, b: how many axes, c: the address of
 ; their lengths, d: flags, e: how many references, or 0 for any number
 op.array:
-  %ac.at = getelementptr %Row, ptr %table, i64 %i, i32 5
-  %ac = load ptr, ptr %ac.at
-  %ad.at = getelementptr %Row, ptr %table, i64 %i, i32 6
-  %ad = load i64, ptr %ad.at
-  %ae.at = getelementptr %Row, ptr %table, i64 %i, i32 7
-  %ae = load i64, ptr %ae.at
-  %array.type.at = getelementptr i8, ptr %object, i64 <TYPE>
-  %its.type = load i64, ptr %array.type.at
+  %ac = load ptr from %Row, ptr %table, i64 %i, i32 5
+  %ad = load i64 from %Row, ptr %table, i64 %i, i32 6
+  %ae = load i64 from %Row, ptr %table, i64 %i, i32 7
+  %its.type = load i64 from i8, ptr %object, i64 <TYPE>
   %is.array = icmp eq i64 %its.type, %array.type
   br i1 %is.array, label %read, label %misfit
 
@@ -395,15 +347,12 @@ read:
   %any = icmp eq i64 %ae, 0
   %counted = icmp eq i32 %references, %wanted.short
   %alone = or i1 %any, %counted
-  %dtype.at = getelementptr i8, ptr %object, i64 <DTYPE>
-  %dtype = load i64, ptr %dtype.at
+  %dtype = load i64 from i8, ptr %object, i64 <DTYPE>
   %is.dtype = icmp eq i64 %dtype, %a
-  %axes.at = getelementptr i8, ptr %object, i64 <AXES>
-  %axes = load i32, ptr %axes.at
+  %axes = load i32 from i8, ptr %object, i64 <AXES>
   %axes.short = trunc i64 %b to i32
   %is.axes = icmp eq i32 %axes, %axes.short
-  %flags.at = getelementptr i8, ptr %object, i64 <FLAGS>
-  %flags = load i32, ptr %flags.at
+  %flags = load i32 from i8, ptr %object, i64 <FLAGS>
   %flags.short = trunc i64 %ad to i32
   %flags.there = and i32 %flags, %flags.short
   %is.flags = icmp eq i32 %flags.there, %flags.short
@@ -413,8 +362,7 @@ read:
   br i1 %four, label %lengths, label %misfit
 
 lengths:
-  %dims.at = getelementptr i8, ptr %object, i64 <LENGTHS>
-  %dims = load ptr, ptr %dims.at
+  %dims = load ptr from i8, ptr %object, i64 <LENGTHS>
   br label %length.head
 
 length.head:
@@ -423,10 +371,8 @@ length.head:
   br i1 %left, label %length.body, label %take
 
 length.body:
-  %dim.at = getelementptr i64, ptr %dims, i64 %j
-  %dim = load i64, ptr %dim.at
-  %dim.wanted.at = getelementptr i64, ptr %ac, i64 %j
-  %dim.wanted = load i64, ptr %dim.wanted.at
+  %dim = load i64 from i64, ptr %dims, i64 %j
+  %dim.wanted = load i64 from i64, ptr %ac, i64 %j
   %j.next = add i64 %j, 1
   %is.dim = icmp eq i64 %dim, %dim.wanted
   br i1 %is.dim, label %length.head, label %misfit
@@ -436,16 +382,14 @@ take:
   br i1 %taken.any, label %take.address, label %ok
 
 take.address:
-  %data.at = getelementptr i8, ptr %object, i64 <DATA>
-  %data = load i64, ptr %data.at
+  %data = load i64 from i8, ptr %object, i64 <DATA>
   %out = getelementptr i64, ptr %bases, i64 %to
   store i64 %data, ptr %out
   br label %ok
 
 ; a: a context variable, b: what it holds, c: what to take for one that is not set
 op.context:
-  %context.c.at = getelementptr %Row, ptr %table, i64 %i, i32 5
-  %context.default = load ptr, ptr %context.c.at
+  %context.default = load ptr from %Row, ptr %table, i64 %i, i32 5
   %variable = inttoptr i64 %a to ptr
   %got = call i32 %context.of(ptr %variable, ptr %context.default, ptr %value.room)
   %got.fine = icmp eq i32 %got, 0
@@ -469,15 +413,13 @@ context.same:
 op.python:
   %callable = inttoptr i64 %a to ptr
   %first = load ptr, ptr %objects
-  %second.at = getelementptr ptr, ptr %objects, i64 1
-  %second = load ptr, ptr %second.at
+  %second = load ptr from ptr, ptr %objects, i64 1
   %said = call ptr (ptr, ...) %python.of(ptr %callable, ptr %first, ptr %second, ptr null)
   %said.any = icmp ne ptr %said, null
   br i1 %said.any, label %python.look, label %misfit
 
 python.look:
-  %true.at = getelementptr %Record, ptr %record, i64 0, i32 9
-  %true = load ptr, ptr %true.at
+  %true = load ptr from %Record, ptr %record, i64 0, i32 9
   call void %drop(ptr %said)
   %said.true = icmp eq ptr %said, %true
   br i1 %said.true, label %ok, label %misfit
@@ -488,15 +430,13 @@ op.count:
   %calls.before = load i64, ptr %calls.at
   %calls = add i64 %calls.before, 1
   store i64 %calls, ptr %calls.at
-  %limit.at = getelementptr i64, ptr %calls.at, i64 1
-  %limit = load i64, ptr %limit.at
+  %limit = load i64 from i64, ptr %calls.at, i64 1
   %calls.fine = icmp slt i64 %calls, %limit
   br i1 %calls.fine, label %ok, label %misfit
 
 ; a: another register, which holds the same object, or for b an equal one
 op.same:
-  %other.at = getelementptr i64, ptr %registers, i64 %a
-  %other = load i64, ptr %other.at
+  %other = load i64 from i64, ptr %registers, i64 %a
   %strict = icmp eq i64 %b, 0
   br i1 %strict, label %same.strict, label %same.equal
 
@@ -510,8 +450,7 @@ same.equal:
 
 ; a: another register, which holds another object
 op.different:
-  %unlike.at = getelementptr i64, ptr %registers, i64 %a
-  %unlike = load i64, ptr %unlike.at
+  %unlike = load i64 from i64, ptr %registers, i64 %a
   %differs = icmp ne i64 %source, %unlike
   br i1 %differs, label %ok, label %misfit
 
@@ -522,8 +461,7 @@ op.is:
 
 ; a: where the value of a number goes, as a double
 op.number:
-  %double.at = getelementptr ptr, ptr %functions, i64 <PyFloat_AsDouble>
-  %double.of = load ptr, ptr %double.at
+  %double.of = load ptr from ptr, ptr %functions, i64 <PyFloat_AsDouble>
   %double = call double %double.of(ptr %object)
   %number.to = inttoptr i64 %a to ptr
   store double %double, ptr %number.to
@@ -566,10 +504,8 @@ fine:
 ; What to answer if something does not fit: nothing, if that is because of an error of a function of Python's.
 define internal ptr @misfit(ptr %record) nounwind {
 entry:
-  %functions.at = getelementptr %Record, ptr %record, i64 0, i32 11
-  %functions = load ptr, ptr %functions.at
-  %occurred.at = getelementptr ptr, ptr %functions, i64 <PyErr_Occurred>
-  %occurred.of = load ptr, ptr %occurred.at
+  %functions = load ptr from %Record, ptr %record, i64 0, i32 11
+  %occurred.of = load ptr from ptr, ptr %functions, i64 <PyErr_Occurred>
   %error = call ptr %occurred.of()
   %is.error = icmp ne ptr %error, null
   br i1 %is.error, label %raise, label %say
@@ -610,15 +546,11 @@ misfit:
   ret ptr %no
 
 run:
-  %bases.at = getelementptr %Record, ptr %record, i64 0, i32 2
-  %bases = load ptr, ptr %bases.at
-  %program.at = getelementptr %Record, ptr %record, i64 0, i32 3
-  %program = load ptr, ptr %program.at
-  %run.at = getelementptr %Record, ptr %record, i64 0, i32 4
-  %function = load ptr, ptr %run.at
+  %bases = load ptr from %Record, ptr %record, i64 0, i32 2
+  %program = load ptr from %Record, ptr %record, i64 0, i32 3
+  %function = load ptr from %Record, ptr %record, i64 0, i32 4
   %done = call i64 %function(ptr %program, ptr %bases)
-  %finite.at = getelementptr %Record, ptr %record, i64 0, i32 5
-  %finite = load ptr, ptr %finite.at
+  %finite = load ptr from %Record, ptr %record, i64 0, i32 5
   %looks = icmp ne ptr %finite, null
   br i1 %looks, label %look, label %end
 

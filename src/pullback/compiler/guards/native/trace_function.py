@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 
-from ....targets.llvm.runtime.fixed_code import linked
+from ....targets.llvm.runtime.fixed_code import filled, linked
 
 _SIZE = 4096  # entries of the table of codes that are passed over, by their addresses
 _known = np.zeros(_SIZE, np.int64)
@@ -53,7 +53,7 @@ def prepare() -> None:
 
 @cache
 def _address() -> Any:
-    return linked(_TEXT, ["pullback_trace"]).addresses["pullback_trace"]
+    return linked(filled(_TEXT, {}), ["pullback_trace"]).addresses["pullback_trace"]
 
 
 _TEXT = f"""
@@ -68,31 +68,24 @@ entry:
   br i1 %is.either, label %look, label %done
 
 look:
-  %first.at = getelementptr i8, ptr %told, i64 24
-  %bytes = load ptr, ptr %first.at
-  %address.at = getelementptr i8, ptr %bytes, i64 32
-  %words = load ptr, ptr %address.at
+  %bytes = load ptr from i8, ptr %told, i64 24
+  %words = load ptr from i8, ptr %bytes, i64 32
   %code.of = load ptr, ptr %words
-  %drop.at = getelementptr %Words, ptr %words, i64 0, i32 1
-  %drop = load ptr, ptr %drop.at
+  %drop = load ptr from %Words, ptr %words, i64 0, i32 1
   %code = call ptr %code.of(ptr %frame)
   call void %drop(ptr %code)
   %code.word = ptrtoint ptr %code to i64
   %shifted = lshr i64 %code.word, 5
   %place = and i64 %shifted, {_SIZE - 1}
-  %table.at = getelementptr %Words, ptr %words, i64 0, i32 3
-  %table = load ptr, ptr %table.at
-  %entry.at = getelementptr i64, ptr %table, i64 %place
-  %known = load i64, ptr %entry.at
+  %table = load ptr from %Words, ptr %words, i64 0, i32 3
+  %known = load i64 from i64, ptr %table, i64 %place
   %is.known = icmp eq i64 %known, %code.word
   br i1 %is.known, label %done, label %tell
 
 tell:
   %which = select i1 %is.call, i32 4, i32 5
-  %function.at = getelementptr ptr, ptr %words, i32 %which
-  %function = load ptr, ptr %function.at
-  %call.at = getelementptr %Words, ptr %words, i64 0, i32 2
-  %call = load ptr, ptr %call.at
+  %function = load ptr from ptr, ptr %words, i32 %which
+  %call = load ptr from %Words, ptr %words, i64 0, i32 2
   %said = call ptr (ptr, ...) %call(ptr %function, ptr %frame, ptr null)
   %failed = icmp eq ptr %said, null
   br i1 %failed, label %error, label %given

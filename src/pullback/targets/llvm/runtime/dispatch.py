@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, Callable
 
 from . import jit, pool_code, runtime_code
-from .fixed_code import linked
+from .fixed_code import filled, linked
 
 #: Words of a call: function, arrays, units, parts, units per part, whether a barrier comes first.
 CALL_WORDS = 6
@@ -42,14 +42,30 @@ DONE, TOO_FEW_WORKERS = 0, 1
 #: are scarce, the one waited for may need this very one), and how often a worker looks before it sleeps (100 or so).
 SPINS, WORKER_LOOKS = 200, 400
 
+#: What tells a processor that a thread only waits, and its argument.
+_X86, _ARM = ("x86.sse2.pause", ""), ("aarch64.hint", "i32 1")
+_PAUSES = {"x86_64": _X86, "amd64": _X86, "i386": _X86, "i686": _X86, "aarch64": _ARM, "arm64": _ARM}
+
 
 @cache
 def library() -> jit.Library:
     """The runtime's functions: `pullback_run`, and where there are threads, `pullback_work` and `pullback_pool`."""
-    exports = ["pullback_run", "pullback_blas"]
-    if has_threads():
-        exports += ["pullback_work", "pullback_pool"]
+    exports = ["pullback_run", "pullback_blas", *(["pullback_work", "pullback_pool"] if has_threads() else [])]
     return linked(text(), exports)
+
+
+def text() -> str:
+    """The runtime as text for LLVM."""
+    intrinsic, argument = _PAUSES.get(platform.machine().lower(), ("", ""))
+    declared = f"declare void @llvm.{intrinsic}({argument[:3]})" if intrinsic else ""
+    names = {
+        "BUSY": BUSY, "ANNOUNCED": ANNOUNCED, "ARRIVED": ARRIVED, "PHASE": PHASE, "SHARED": SHARED, "WORKERS": WORKERS,
+        "SLEEPERS": SLEEPERS, "MUTEX": MUTEX, "CONDITION": CONDITION, "STOP": STOP, "TOO_FEW": TOO_FEW_WORKERS,
+        "SPINS": SPINS, "WORKER_LOOKS": WORKER_LOOKS,
+        "PAUSE": intrinsic and f"call void @llvm.{intrinsic}({argument})",
+    }  # fmt: skip
+    source = runtime_code.WALK + (pool_code.RUN_SHARED + pool_code.POOL if has_threads() else runtime_code.RUN_ALONE)
+    return declared + filled(source, names)
 
 
 def has_threads() -> bool:
@@ -62,33 +78,3 @@ def run_function(release: bool) -> Callable[[int, int], int]:
     """`run(program, bases)`: one run; with `release`, other Python threads may run meanwhile."""
     kind: Any = ctypes.CFUNCTYPE if release else ctypes.PYFUNCTYPE
     return kind(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(library().addresses["pullback_run"])
-
-
-def text() -> str:
-    """The runtime as text for LLVM."""
-    arch = platform.machine().lower()
-    if arch in ("x86_64", "amd64", "i386", "i686"):
-        declared, pause = "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
-    elif arch in ("aarch64", "arm64"):
-        declared, pause = "declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"
-    else:
-        declared, pause = "", ""
-    source = runtime_code.WALK + (pool_code.RUN_SHARED + pool_code.POOL if has_threads() else runtime_code.RUN_ALONE)
-    for name, value in {
-        "PAUSE": pause,
-        "BUSY": BUSY,
-        "ANNOUNCED": ANNOUNCED,
-        "ARRIVED": ARRIVED,
-        "PHASE": PHASE,
-        "SHARED": SHARED,
-        "WORKERS": WORKERS,
-        "SLEEPERS": SLEEPERS,
-        "MUTEX": MUTEX,
-        "CONDITION": CONDITION,
-        "STOP": STOP,
-        "TOO_FEW": TOO_FEW_WORKERS,
-        "SPINS": SPINS,
-        "WORKER_LOOKS": WORKER_LOOKS,
-    }.items():
-        source = source.replace(f"<{name}>", str(value))
-    return declared + source

@@ -16,8 +16,7 @@ define i64 @pullback_run(ptr %program, ptr %bases) nounwind {
 entry:
   call void @patch(ptr %program, ptr %bases)
   call void @blas.begin(ptr %program)
-  %threads.at = getelementptr %Program, ptr %program, i64 0, i32 6
-  %threads = load i64, ptr %threads.at
+  %threads = load i64 from %Program, ptr %program, i64 0, i32 6
   %many = icmp sgt i64 %threads, 1
   br i1 %many, label %find, label %alone
 

@@ -17,12 +17,9 @@ WALK = """
 define internal void @walk(ptr %program, i64 %thread, i64 %threads, ptr %pool) nounwind {
 entry:
   %calls = load ptr, ptr %program
-  %count.at = getelementptr %Program, ptr %program, i64 0, i32 1
-  %count = load i64, ptr %count.at
-  %scratch.at = getelementptr %Program, ptr %program, i64 0, i32 4
-  %scratch.base = load ptr, ptr %scratch.at
-  %stride.at = getelementptr %Program, ptr %program, i64 0, i32 5
-  %stride = load i64, ptr %stride.at
+  %count = load i64 from %Program, ptr %program, i64 0, i32 1
+  %scratch.base = load ptr from %Program, ptr %program, i64 0, i32 4
+  %stride = load i64 from %Program, ptr %program, i64 0, i32 5
   %scratch.offset = mul i64 %stride, %thread
   %scratch = getelementptr i8, ptr %scratch.base, i64 %scratch.offset
   %together = icmp sgt i64 %threads, 1
@@ -34,18 +31,12 @@ head:
   br i1 %more, label %call, label %end
 
 call:
-  %function.at = getelementptr %Call, ptr %calls, i64 %i
-  %function = load ptr, ptr %function.at
-  %arrays.at = getelementptr %Call, ptr %calls, i64 %i, i32 1
-  %arrays = load ptr, ptr %arrays.at
-  %units.at = getelementptr %Call, ptr %calls, i64 %i, i32 2
-  %units = load i64, ptr %units.at
-  %parts.at = getelementptr %Call, ptr %calls, i64 %i, i32 3
-  %parts = load i64, ptr %parts.at
-  %chunk.at = getelementptr %Call, ptr %calls, i64 %i, i32 4
-  %chunk = load i64, ptr %chunk.at
-  %wait.at = getelementptr %Call, ptr %calls, i64 %i, i32 5
-  %wait = load i64, ptr %wait.at
+  %function = load ptr from %Call, ptr %calls, i64 %i
+  %arrays = load ptr from %Call, ptr %calls, i64 %i, i32 1
+  %units = load i64 from %Call, ptr %calls, i64 %i, i32 2
+  %parts = load i64 from %Call, ptr %calls, i64 %i, i32 3
+  %chunk = load i64 from %Call, ptr %calls, i64 %i, i32 4
+  %wait = load i64 from %Call, ptr %calls, i64 %i, i32 5
   %waits = icmp ne i64 %wait, 0
   %stops = and i1 %waits, %together
   br i1 %stops, label %meet, label %ready
@@ -81,10 +72,8 @@ end:
 
 define internal void @patch(ptr %program, ptr %bases) nounwind {
 entry:
-  %patches.at = getelementptr %Program, ptr %program, i64 0, i32 2
-  %patches = load ptr, ptr %patches.at
-  %count.at = getelementptr %Program, ptr %program, i64 0, i32 3
-  %count = load i64, ptr %count.at
+  %patches = load ptr from %Program, ptr %program, i64 0, i32 2
+  %count = load i64 from %Program, ptr %program, i64 0, i32 3
   br label %head
 
 head:
@@ -93,14 +82,10 @@ head:
   br i1 %more, label %body, label %end
 
 body:
-  %slot.at = getelementptr %Patch, ptr %patches, i64 %i
-  %slot = load ptr, ptr %slot.at
-  %number.at = getelementptr %Patch, ptr %patches, i64 %i, i32 1
-  %number = load i64, ptr %number.at
-  %offset.at = getelementptr %Patch, ptr %patches, i64 %i, i32 2
-  %offset = load i64, ptr %offset.at
-  %base.at = getelementptr i64, ptr %bases, i64 %number
-  %base = load i64, ptr %base.at
+  %slot = load ptr from %Patch, ptr %patches, i64 %i
+  %number = load i64 from %Patch, ptr %patches, i64 %i, i32 1
+  %offset = load i64 from %Patch, ptr %patches, i64 %i, i32 2
+  %base = load i64 from i64, ptr %bases, i64 %number
   %address = add i64 %base, %offset
   store i64 %address, ptr %slot
   %next = add i64 %i, 1
@@ -162,8 +147,7 @@ end:
 ; last one gives it back.
 define internal void @blas.begin(ptr %program) nounwind {
 entry:
-  %set.at = getelementptr %Program, ptr %program, i64 0, i32 7
-  %set = load ptr, ptr %set.at
+  %set = load ptr from %Program, ptr %program, i64 0, i32 7
   %has = icmp ne ptr %set, null
   br i1 %has, label %count, label %end
 
@@ -176,8 +160,7 @@ count:
   br i1 %first, label %change, label %unlock
 
 change:
-  %get.at = getelementptr %Program, ptr %program, i64 0, i32 8
-  %get = load ptr, ptr %get.at
+  %get = load ptr from %Program, ptr %program, i64 0, i32 8
   %before = call i32 %get()
   %before.long = sext i32 %before to i64
   %before.at = getelementptr i64, ptr @pullback_blas, i64 1
@@ -196,8 +179,7 @@ end:
 
 define internal void @blas.end(ptr %program) nounwind {
 entry:
-  %set.at = getelementptr %Program, ptr %program, i64 0, i32 7
-  %set = load ptr, ptr %set.at
+  %set = load ptr from %Program, ptr %program, i64 0, i32 7
   %has = icmp ne ptr %set, null
   br i1 %has, label %count, label %end
 
@@ -210,8 +192,7 @@ count:
   br i1 %last, label %change, label %unlock
 
 change:
-  %before.at = getelementptr i64, ptr @pullback_blas, i64 1
-  %before.long = load i64, ptr %before.at
+  %before.long = load i64 from i64, ptr @pullback_blas, i64 1
   %before = trunc i64 %before.long to i32
   call void %set(i32 %before)
   br label %unlock

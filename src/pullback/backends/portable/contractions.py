@@ -1,4 +1,4 @@
-"""Sums of products over chosen axes, as the matrix products that they are."""
+"""Portable kernels: sums of products over chosen axes, as the matrix products that they are."""
 
 from __future__ import annotations
 
@@ -58,8 +58,3 @@ def _contracted(xp: Any, first: Any, second: Any, needed: set[str]) -> tuple[str
 
 def _permuted(xp: Any, x: Any, order: list[int]) -> Any:
     return x if order == sorted(order) else xp.permute_dims(x, tuple(order))
-
-
-def vecdot(xp: Any, x: Any, y: Any, axis: int) -> Any:
-    """The sum of products along one axis, of real numbers."""
-    return xp.sum(x * y, (axis,), False)

@@ -6,6 +6,7 @@ families of methods in `tensors/tensor.py`, and made known here as the class of 
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,10 +51,7 @@ class TensorBase:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size = 1
-        for n in self._raw.shape:
-            size *= n
-        return size
+        return prod(self._raw.shape)
 
     @property
     def dtype(self) -> DType:

@@ -7,6 +7,7 @@ meaning of a program is what NumPy's kernels compute (see `interpreter.py`), and
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -28,10 +29,7 @@ class Value:
 
     @property
     def size(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -34,16 +34,7 @@ _COST = 0.2
 _SAVED_PER_STEP = 20e-6
 _SAVED_PER_PRODUCT = 3e-11
 
-_ACTIVATIONS: dict[str, Callable[..., Any]] = {
-    "identity": lambda x: x,
-    "relu": activations.relu,
-    "leaky_relu": activations.leaky_relu,
-    "tanh": trigonometry.tanh,
-    "sigmoid": activations.sigmoid,
-    "gelu": activations.gelu,
-    "silu": activations.silu,
-    "softmax": activations.softmax,
-}
+_ACTIVATIONS: dict[str, Callable[..., Any]] = {"identity": lambda x: x, "tanh": trigonometry.tanh, **vars(activations)}
 _LOSSES: dict[str, Callable[..., Any]] = {
     "mse": losses.mse_loss,
     "mae": losses.l1_loss,

@@ -12,6 +12,16 @@ from .regularization import descent_direction
 __all__ = ["Adam", "AdamW"]
 
 
+def averages(xp: Arithmetic, constants: Arrays, g: Any, buffers: Arrays, room: Any) -> tuple[Any, Any]:
+    """The running averages of the gradient and of its square, with it in them."""
+    beta1, new1, beta2, new2 = constants[:4]
+    mean = xp.multiply(buffers[0], beta1, buffers[0])
+    mean = xp.add(mean, xp.multiply(g, new1, room), mean)
+    change = xp.multiply(xp.multiply(g, g, room), new2, room)
+    square = xp.multiply(buffers[1], beta2, buffers[1])
+    return mean, xp.add(square, change, square)
+
+
 class Adam(Optimizer):
     """Adam: steps along the average gradient, divided by the root of the average squared one.
 
@@ -61,7 +71,7 @@ class Adam(Optimizer):
     def update(
         self, xp: Arithmetic, group: Group, constants: Arrays, w: Any, g: Any, buffers: Arrays, spare: Arrays, out: Any
     ) -> Arrays:
-        beta1, new1, beta2, new2, rate, eps, decay = constants
+        rate, eps, decay = constants[4:]
         change, room = spare
         if not self._decoupled:
             g = descent_direction(xp, group, w, g, decay, room, change)
@@ -70,12 +80,7 @@ class Adam(Optimizer):
                 g = xp.negative(g, room)
             if group["weight_decay"]:
                 w = xp.multiply(w, decay, out)
-        mean = xp.multiply(buffers[0], beta1, buffers[0])
-        mean = xp.add(mean, xp.multiply(g, new1, change), mean)
-        change = xp.multiply(g, g, change)
-        change = xp.multiply(change, new2, change)
-        square = xp.multiply(buffers[1], beta2, buffers[1])
-        square = xp.add(square, change, square)
+        mean, square = averages(xp, constants, g, buffers, change)
         largest = (xp.maximum(buffers[2], square, buffers[2]),) if group["amsgrad"] else ()
         # sqrt(square) / root + eps, times root: `rate` and `eps` carry the bias correction
         change = xp.sqrt(largest[0] if largest else square, change)

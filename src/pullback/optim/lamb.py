@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Iterable
 
+from .adam import averages
 from .arithmetic import Arithmetic
 from .optimizer import Arrays, Group, Optimizer
 
@@ -51,13 +52,9 @@ class LAMB(Optimizer):
     def update(
         self, xp: Arithmetic, group: Group, constants: Arrays, w: Any, g: Any, buffers: Arrays, spare: Arrays, out: Any
     ) -> Arrays:
-        beta1, new1, beta2, new2, scale, eps, lr, weight_decay = constants
+        scale, eps, lr, weight_decay = constants[4:]
         change, room = spare
-        mean = xp.multiply(buffers[0], beta1, buffers[0])
-        mean = xp.add(mean, xp.multiply(g, new1, change), mean)
-        change = xp.multiply(xp.multiply(g, g, change), new2, change)
-        square = xp.multiply(buffers[1], beta2, buffers[1])
-        square = xp.add(square, change, square)
+        mean, square = averages(xp, constants, g, buffers, change)
         change = xp.add(xp.sqrt(square, change), eps, change)
         change = xp.multiply(xp.divide(mean, change, change), scale, change)
         if group["weight_decay"]:

@@ -275,7 +275,7 @@ def test_code_with_an_address_in_it_is_not_kept(fresh, cache, monkeypatch):
     from pullback.targets.llvm.code import I64
 
     def emit_with_address(module, name, kernel):
-        said = emission._emitters[Affine](module, name, kernel)
+        said = emission.emitter_of(Affine)(module, name, kernel)
         function = module.globals[name]
         block = function.blocks[0]
         builder = ir.IRBuilder(block)

@@ -7,6 +7,7 @@ counted in elements. What moves elements makes views of views; only some reshape
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,7 @@ class View:
 
     @property
     def size(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return prod(self.shape)
 
     @property
     def whole(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from typing import Any, Callable
 
@@ -33,25 +34,17 @@ _DESCRIPTIONS = f"{__package__.rpartition('.')[0]}."
 #: Modules whose function `address` knows where the functions are whose names begin so, however many there are.
 _FAMILIES = {"pullback_product_": "products.product_library"}
 
-_emitters: dict[type, Emitter] = {}
 _symbols: dict[str, Callable[[], int]] = {}
-
-
-def register(kind: type, emitter: Emitter) -> None:
-    """Have kernels of a class written by `emitter`."""
-    _emitters[kind] = emitter
 
 
 def emit(module: ir.Module, name: str, kernel: Any) -> Emitted:
     """Write a kernel's function into a module."""
-    kind = type(kernel)
-    if kind not in _emitters:
-        _emitters[kind] = _found(kind)
-    return _emitters[kind](module, name, kernel)
+    return emitter_of(type(kernel))(module, name, kernel)
 
 
-def _found(kind: type) -> Emitter:
-    """By the table, or else beside the kernel's class."""
+@cache
+def emitter_of(kind: Any) -> Emitter:
+    """What writes kernels of a class: by the table, or else beside the class."""
     if kind.__module__.startswith(_DESCRIPTIONS) and kind.__name__ in _MODULES:
         return import_module(f".{_MODULES[kind.__name__]}", __package__).emit
     emitter = getattr(sys.modules[kind.__module__], "emit", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..backends import NUMPY
-from ..backends.numpy import _FAMILIES, random
+from ..backends.numpy import random
 
 
 class HostKernels:
@@ -23,7 +23,7 @@ HOST = HostKernels()
 
 def has_kernel(name: str) -> bool:
     """Whether the host has a kernel of that name, and not only one made of others."""
-    return any(name in vars(family) for family in _FAMILIES)
+    return NUMPY.xp.defines(name)
 
 
 def provide(kernel: Any) -> None:

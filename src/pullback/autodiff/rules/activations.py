@@ -11,7 +11,7 @@ NORMAL_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 
 
 def rules(xp: Any, op: Any) -> None:
-    where, zero, wide, narrowed, blockwise = xp.where, xp.zeros_like, xp.widened, xp.narrowed, xp.blockwise
+    where, zero, wide, narrowed = xp.where, xp.zeros_like, xp.widened, xp.narrowed
 
     def unary(name: str, static: str, x: Any, **marks: Any) -> None:
         op(name, "x", static, elementwise=True, x=x, real=True, **{"expands": "floats", **marks})
@@ -53,7 +53,7 @@ def rules(xp: Any, op: Any) -> None:
 
     unary(
         "gelu", "approximate",
-        lambda g, x, approximate: blockwise(gelu_slope if approximate == "none" else tanh_gelu_slope, 0, g, x),
+        lambda g, x, approximate: xp.blockwise(gelu_slope if approximate == "none" else tanh_gelu_slope, 0, g, x),
     )  # fmt: skip
 
     def softmax_x(g: Any, out: Any, x_dtype: Any, axis: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 def rules(xp: Any, op: Any) -> None:
     op = partial(op, autocast="float32", real=True, expands="always")
-    wide, narrowed, each = xp.widened, xp.narrowed, xp.per_element
+    wide, narrowed = xp.widened, xp.narrowed
 
     op(
         "cross_entropy", "x target weight", "ignore_index reduction label_smoothing", residuals="lse normalizer",
@@ -32,7 +32,7 @@ def rules(xp: Any, op: Any) -> None:
         axis = class_axis(shape)
         if reduction == "none":
             return xp.expand_dims(wide(g), (axis,))
-        return each(g, shape[: len(shape) + axis] + shape[len(shape) + axis + 1 :], reduction)
+        return xp.per_element(g, shape[: len(shape) + axis] + shape[len(shape) + axis + 1 :], reduction)
 
     def soft_x(
         g: Any, x: Any, target: Any, weight: Any, x_shape: Any, x_dtype: Any, reduction: str, label_smoothing: float
@@ -60,7 +60,7 @@ def rules(xp: Any, op: Any) -> None:
         y = wide(target)
         positive = 1 if pos_weight is None else 1 + (wide(pos_weight) - 1) * y
         grad = (1 - y) - positive * xp.sigmoid(-wide(x))
-        return narrowed(each(g, x_shape, reduction) * weighted(grad, weight), x_dtype)
+        return narrowed(xp.per_element(g, x_shape, reduction) * weighted(grad, weight), x_dtype)
 
     def binary_target(
         g: Any, x: Any, weight: Any, pos_weight: Any, x_shape: Any, target_dtype: Any, reduction: str
@@ -68,19 +68,19 @@ def rules(xp: Any, op: Any) -> None:
         grad = -wide(x)
         if pos_weight is not None:
             grad = grad + (wide(pos_weight) - 1) * xp.softplus(-wide(x), 1.0)
-        return narrowed(each(g, x_shape, reduction) * weighted(grad, weight), target_dtype)
+        return narrowed(xp.per_element(g, x_shape, reduction) * weighted(grad, weight), target_dtype)
 
     def binary_weight(
         g: Any, x: Any, target: Any, pos_weight: Any, x_shape: Any, weight_shape: Any, reduction: str
     ) -> Any:
         losses = wide(xp.binary_cross_entropy_with_logits(x, target, None, pos_weight, "none"))
-        return xp.sum_to(each(g, x_shape, reduction) * losses, weight_shape)
+        return xp.sum_to(xp.per_element(g, x_shape, reduction) * losses, weight_shape)
 
     def binary_pos_weight(
         g: Any, x: Any, target: Any, weight: Any, x_shape: Any, pos_weight_shape: Any, reduction: str
     ) -> Any:
         grad = weighted(wide(target) * xp.softplus(-wide(x), 1.0), weight)
-        return xp.sum_to(each(g, x_shape, reduction) * grad, pos_weight_shape)
+        return xp.sum_to(xp.per_element(g, x_shape, reduction) * grad, pos_weight_shape)
 
     def weighted(grad: Any, weight: Any) -> Any:
         return grad if weight is None else grad * wide(weight)
@@ -92,15 +92,15 @@ def rules(xp: Any, op: Any) -> None:
 
     # These depend on x - target alone.
     def mse(g: Any, x: Any, target: Any, reduction: str) -> Any:
-        return each(g, x.shape, reduction) * (2 * (wide(x) - wide(target)))
+        return xp.per_element(g, x.shape, reduction) * (2 * (wide(x) - wide(target)))
 
     def l1(g: Any, x: Any, target: Any, reduction: str) -> Any:
-        return each(g, x.shape, reduction) * xp.sign(wide(x) - wide(target))
+        return xp.per_element(g, x.shape, reduction) * xp.sign(wide(x) - wide(target))
 
     def huber(g: Any, x: Any, target: Any, reduction: str, delta: float) -> Any:
         difference = wide(x) - wide(target)
         slope = xp.where(xp.abs(difference) <= delta, difference, delta * xp.sign(difference))
-        return each(g, x.shape, reduction) * slope
+        return xp.per_element(g, x.shape, reduction) * slope
 
     op(
         "mse_loss", "x target", "reduction",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,46 +11,47 @@ import numpy as np
 from ... import dtypes
 from ...errors import DeviceError, DtypeError
 from ..protocol import Backend, Kernels
-from . import (
-    activations,
-    attention,
-    convolution,
-    elementwise,
-    fft,
-    indexing,
-    linalg,
-    linear,
-    losses,
-    normalization,
-    pooling,
-    reductions,
-    scan,
-    shape,
-    sorting,
-    special,
-)
+from . import elementwise, indexing, linear, precision, reductions, shape
 from .ownership import is_sole_owner
 
-_FAMILIES = (
-    elementwise,
-    reductions,
-    shape,
-    indexing,
-    linear,
-    sorting,
-    linalg,
-    fft,
-    activations,
-    normalization,
-    losses,
-    convolution,
-    pooling,
-    attention,
-    scan,
-    special,
-)
+#: Kernels of modules that are imported when one of them is used.
+_LATER = {
+    "activations": "blockwise relu leaky_relu elu gelu sigmoid silu softplus log_sigmoid softmax log_softmax logsumexp",
+    "attention": "attention attention_gradient rotate_pairs rotary_embedding",
+    "convolution": "convolution biased_convolution convolution_input_gradient convolution_weight_gradient",
+    "fft": "fft ifft rfft irfft",
+    "linalg": "inv solve cholesky det slogdet eigh eigvalsh eig eigvals svd svdvals qr pinv matrix_rank cofactor "
+    "cofactor_product vector_norm cross",
+    "losses": "cross_entropy cross_entropy_gradient soft_cross_entropy binary_cross_entropy_with_logits mse_loss "
+    "l1_loss huber_loss",
+    "normalization": "layer_norm reciprocal_deviation rms_norm batch_norm multiply_add dropout dropout_mask embedding",
+    "pooling": "max_pool max_pool_indices pool_gather pool_scatter resample",
+    "scan": "ssm_scan ssm_scan_gradient",
+    "sorting": "sort argsort nonzero searchsorted unique isin",
+}
+_FORMULAS = f"{__name__.rpartition('.')[0]}.portable.special"
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names.split()}
 
 _ndarray = np.ndarray
+
+
+class NumpyKernels(Kernels):
+    """NumPy's kernels, those of networks and of linear algebra only once they are used."""
+
+    def __getattr__(self, name: str) -> Any:
+        module = _MODULE_OF.get(name)
+        if module is None:
+            kernel = super().__getattr__(name)
+            if kernel.func.__module__ != _FORMULAS:
+                return kernel
+            module = "special"  # has every one of those formulas, on blocks
+        kernel = self.__dict__[name] = getattr(import_module(f".{module}", __name__), name)
+        return kernel
+
+    def defines(self, name: str) -> bool:
+        """Whether there is a kernel of that name, and not only one made of others."""
+        kernel = getattr(self, name, None)
+        return kernel is not None and not (type(kernel) is partial and kernel.args[:1] == (self,))
 
 
 class NumpyBackend(Backend):
@@ -56,7 +59,9 @@ class NumpyBackend(Backend):
     array_types = (np.ndarray, np.generic)
 
     def __init__(self) -> None:
-        self.xp = Kernels(*(vars(module) for module in _FAMILIES))
+        self.xp = NumpyKernels(
+            *(vars(module) for module in (elementwise, reductions, shape, indexing, linear, precision))
+        )
 
     def devices(self) -> tuple[str, ...]:
         return ("numpy",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -41,3 +42,17 @@ def narrowed(xp: Any, x: Any, dtype: Any) -> Any:
 def blockwise(xp: Any, function: Any, kept: int, *arrays: Any) -> Any:
     """`function(*arrays)`: only NumPy gains from computing it piece by piece."""
     return function(*arrays)
+
+
+def rows(xp: Any, x: Any) -> Any:
+    """Stacked rows as one matrix, so that a sum over the stack is part of one product."""
+    return xp.reshape(x, (-1, x.shape[-1])) if len(x.shape) > 2 and math.prod(x.shape) else x
+
+
+def conjugate(xp: Any, x: Any) -> Any:
+    """`conj`, which costs nothing for real numbers."""
+    return xp.conj(x) if xp.is_complex(x) else x
+
+
+def adjoint(xp: Any, x: Any) -> Any:
+    return xp.conjugate(xp.matrix_transpose(x))

@@ -33,7 +33,3 @@ def cofactor_product(xp: Any, g: Any, x: Any) -> Any:
     inside = xp.sum(g * inverse, (-2, -1), True) * inverse
     inside = inside - xp.matmul(inverse, xp.matmul(xp.matrix_transpose(g), inverse))
     return xp.expand_dims(xp.det(x), (-2, -1)) * inside
-
-
-def adjoint(xp: Any, x: Any) -> Any:
-    return xp.conjugate(xp.matrix_transpose(x))

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 
 def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     out = xp.matmul(x, xp.matrix_transpose(weight))
     return out if bias is None else out + bias
-
-
-def rows(xp: Any, x: Any) -> Any:
-    """Stacked rows as one matrix, so that a sum over the stack is part of one product."""
-    return xp.reshape(x, (-1, x.shape[-1])) if len(x.shape) > 2 and math.prod(x.shape) else x
-
-
-def conjugate(xp: Any, x: Any) -> Any:
-    """`conj`, which costs nothing for real numbers."""
-    return xp.conj(x) if xp.is_complex(x) else x
 
 
 def place_diagonal(xp: Any, value: Any, shape: tuple[int, ...], offset: int) -> Any:

@@ -39,7 +39,8 @@ _symbols: dict[str, Callable[[], int]] = {}
 
 def emit(module: ir.Module, name: str, kernel: Any) -> Emitted:
     """Write a kernel's function into a module."""
-    return emitter_of(type(kernel))(module, name, kernel)
+    kind: Any = type(kernel)
+    return emitter_of(kind)(module, name, kernel)
 
 
 @cache

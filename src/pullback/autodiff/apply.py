@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import backends, modes
-from ..errors import DeviceError, DtypeError, IndexingError, PullbackError, ShapeError, TraceError
+from ..errors import DtypeError
 from ..operations import Operation
 from . import base
 from .base import PYTHON_SCALARS, SCALAR_OR_ABSENT, make
 from .creation import array_of_list, asarray
+from .explanation import absence, explained, mixture
 from .graph import Node, next_sequence_number, record_site
 from .recipe import Recipe
 from .tables import table_for
-
-if TYPE_CHECKING:
-    pass
 
 
 def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...] = ()) -> Any:
@@ -48,15 +46,15 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
             return apply(operation, tuple([as_operand(x, operation) for x in inputs]), static)
     if array is None:
         if all(x is None for x in inputs):
-            raise _absence(operation)
+            raise absence(operation)
         return apply(operation, tuple([x if x is None else asarray(x) for x in inputs]), static)
     backend: Any = backends.of(array)
     for raw in raws:
         if type(raw) is not type(array) and type(raw) not in SCALAR_OR_ABSENT and backends.of(raw) is not backend:
-            raise _mixture(operation, raws)
+            raise mixture(operation, raws)
     if scalars:
         if operation.elementwise and operation.name != "clip" and any(raw is None for raw in raws):
-            raise _absence(operation)
+            raise absence(operation)
         raws = [backend.scalar_for(raw, array) if type(raw) in PYTHON_SCALARS else raw for raw in raws]
     kernel = operation.kernel_for(backend)
     strategy = None
@@ -227,68 +225,3 @@ def without_list(x: Any, y: Any) -> tuple[Any, Any] | None:
     except DtypeError:  # words, for example
         return None
     return None
-
-
-def describe(raw: Any) -> str:
-    """A raw array in an error message: shape and dtype."""
-    shape = getattr(raw, "shape", None)
-    return f"{raw!r}" if shape is None else f"{tuple(shape)} {getattr(raw.dtype, 'name', raw.dtype)}"
-
-
-def explained(operation: Operation, raws: Any, static: Any, error: Exception) -> Exception:
-    """A kernel's error as one of ours, with what was given."""
-    if isinstance(error, (PullbackError, MemoryError)):
-        return error
-    if len({b.device_of(raw) for raw in raws if (b := backends.of(raw)) is not None}) > 1:
-        return _mixture(operation, raws)
-    if operation.name in _OF_SOMETHING and (shape := tuple(getattr(raws[0], "shape", (1,)))) and 0 in shape:
-        where = f"along axis {static[0]} " if static and static[0] is not None else ""
-        return ShapeError(
-            f"{operation.name}: there are no elements {where}of a tensor of shape {shape} to choose from."
-        )
-    if operation.name == "pow" and isinstance(error, (ValueError, OverflowError)) and _are_integers(raws):
-        return DtypeError(
-            "pow: an integer to a negative power is no integer. Make one of the two floating-point, for example "
-            "`x.astype(pb.float64) ** y` or `x ** -1.0`."
-        )
-    given = ", ".join(describe(raw) for raw in raws)
-    options = ", ".join(f"{n}={v!r:.80}" for n, v in zip(operation.static, static))
-    text = f"{operation.name}({given}{'; ' + options if options else ''}): {error}"
-    if isinstance(error, IndexError):
-        return IndexingError(text)
-    if isinstance(error, (TypeError, AttributeError)):
-        return DtypeError(text)
-    if isinstance(error, ValueError):
-        return ShapeError(text)
-    if isinstance(error, RuntimeError) and any(_is_complex_of_torch(raw) for raw in raws):
-        return DtypeError(f"{text} Take the real or imaginary part, or `abs`, first.")
-    return error
-
-
-_OF_SOMETHING = frozenset(("max", "min", "argmax", "argmin"))
-
-
-def _are_integers(raws: Any) -> bool:
-    kinds = [backends.of(raw).dtype_of(raw).kind if hasattr(raw, "dtype") else type(raw).__name__ for raw in raws]
-    return all(kind in ("int", "uint", "bool") for kind in kinds)
-
-
-def _is_complex_of_torch(raw: Any) -> bool:
-    backend = backends.of(raw)
-    return backend is not None and backend.name == "torch" and backend.is_complex(raw)
-
-
-def _absence(operation: Operation) -> DtypeError:
-    return DtypeError(f"{operation.name}: expected a tensor, an array or a number, got None.")
-
-
-def _mixture(operation: Operation, raws: Any) -> PullbackError:
-    """What to say of arrays that do not belong together."""
-    arrays = [(b, raw) for raw in raws if (b := backends.of(raw)) is not None]
-    if not all([backend.is_concrete(raw) for backend, raw in arrays]):
-        return TraceError(
-            f"{operation.name}: one of the inputs was made while pb.compile traced a function, and has no values. Use "
-            "it in that function, in the thread that calls it, and return it from there instead of keeping it."
-        )
-    names = ", ".join(dict.fromkeys(backend.device_of(raw) for backend, raw in arrays))
-    return DeviceError(f"{operation.name}: inputs are on different devices ({names}). Move one with `.to_device(...)`.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Mapping
 
 import jax
@@ -10,10 +11,18 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import DtypeError
+from .complex_limits import LIMITS, with_limits
 from .standard import StandardBackend
 from .standard_indexing import Indexing, basic_index
 
 _WIDE = {"int64": "int32", "uint64": "uint32"}
+
+
+#: `jax.numpy` with the right limits of complex functions.
+_NAMESPACE = SimpleNamespace(
+    **{name: getattr(jnp, name) for name in dir(jnp) if not name.startswith("_")}
+    | {name: with_limits(jnp, name, getattr(jnp, name), jax.lax.complex, jnp.iscomplexobj) for name in LIMITS}
+)
 
 
 class JaxBackend(StandardBackend):
@@ -21,7 +30,7 @@ class JaxBackend(StandardBackend):
 
     def __init__(self) -> None:
         found = dict.fromkeys([*jax.devices(), *jax.devices("cpu")])
-        super().__init__(jnp, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)
+        super().__init__(_NAMESPACE, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)
 
     def kernels(self) -> Mapping[str, Any]:
         general = Indexing(self, _Later(self))
@@ -45,7 +54,13 @@ class JaxBackend(StandardBackend):
             return x.at[native(index)].set(fitting(x, value, index))
 
         def index_add(x: Any, value: Any, index: Any) -> Any:
+            if concrete(index) and basic_index(index, x.shape) is None:
+                np.broadcast_to(0, x.shape)[on_host(index)]  # raises for positions outside, which JAX leaves out
             return x.at[native(index)].add(fitting(x, value, index))
+
+        def on_host(index: Any) -> Any:
+            parts = index if isinstance(index, tuple) else (index,)
+            return tuple(np.asarray(part) if isinstance(part, jax.Array) else part for part in parts)
 
         def fitting(x: Any, value: Any, index: Any) -> Any:
             """A value without more axes than the place it is written to: JAX does not drop leading ones."""
@@ -89,6 +104,15 @@ class JaxBackend(StandardBackend):
 
     def _moved(self, raw: Any, device: Any) -> Any:
         return jax.device_put(raw, device)
+
+    def check_positions(self, indices: Any, size: int) -> None:
+        """JAX takes the nearest element, or NaN; values that are not known yet are left to it."""
+        if isinstance(indices, jax.core.Tracer) or not indices.size:
+            return
+        host = np.asarray(indices)
+        for found in (int(host.min()), int(host.max())):
+            if not -size <= found < size:
+                raise IndexError(f"index {found} is out of bounds for an axis of size {size}")
 
     def is_concrete(self, raw: Any) -> bool:
         return not isinstance(raw, jax.core.Tracer)

@@ -142,6 +142,9 @@ class StandardBackend(Backend):
         """The device argument that puts an array next to `raw`."""
         return raw.device
 
+    def check_positions(self, indices: Any, size: int) -> None:
+        """Raise IndexError for positions outside of an axis, if the library's own functions do not."""
+
     def to_numpy(self, raw: Any) -> Any:
         return np.from_dlpack(raw)
 

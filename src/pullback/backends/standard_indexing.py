@@ -29,9 +29,15 @@ def basic_index(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
     for i, part in enumerate(parts):
         if part is None:
             continue
-        parts[i] = _bounded(part, shape[axis]) if isinstance(part, slice) else int(part)
+        parts[i] = _bounded(part, shape[axis]) if isinstance(part, slice) else _inside(int(part), axis, shape[axis])
         axis += 1
     return tuple(parts)
+
+
+def _inside(position: int, axis: int, length: int) -> int:
+    if not -length <= position < length:
+        raise IndexError(f"index {position} is out of bounds for axis {axis} with size {length}")
+    return position
 
 
 def _bounded(part: slice, length: int) -> slice:

@@ -6,6 +6,8 @@ The kernels convert first, as NumPy would. Operations outside the standard come 
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,12 @@ import numpy as np
 from ..errors import LinearAlgebraError
 from ..operations import OPERATIONS, Operation
 from . import portable
+from .portable.special import IN_DOUBLE
 from .protocol import Kernels
+from .standard_arithmetic import Arithmetic
 from .standard_indexing import Indexing
 from .standard_linalg import LinearAlgebra
+from .standard_promotion import Promotion, ufunc_of
 from .standard_searching import Searching
 
 
@@ -33,13 +38,34 @@ class StandardKernels(Kernels):
             backend.kernels(),
         )
         self._backend = backend
+        self._arithmetic = Arithmetic(backend, self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        kernel = self._standard(name) or portable.bind(name, self)
+        kernel = self._standard(name) or self._portable(name)
         self.__dict__[name] = kernel
         return kernel
+
+    def _portable(self, name: str) -> Any:
+        """The kernel made of others; one of an array of real numbers is given what it is written for."""
+        kernel, operation = portable.bind(name, self), OPERATIONS.get(name)
+        if operation is None or not (operation.real and operation.inputs == ("x",)):
+            return kernel
+        backend, keeps_integers, in_double = self._backend, name == "relu", name in IN_DOUBLE
+
+        def of_reals(x: Any, *static: Any) -> Any:
+            dtype = backend.dtype_of(x)
+            if dtype.kind == "complex":
+                raise TypeError(f"there is no kernel for complex numbers ({dtype.name}).")
+            if dtype.kind != "float":
+                return kernel(x if keeps_integers and dtype.kind != "bool" else self.as_floating(x), *static)
+            wide = backend.widest_float() if in_double else _dtype("float32")
+            if dtype.itemsize >= wide.itemsize or keeps_integers:
+                return kernel(x, *static)
+            return self.astype(kernel(self.astype(x, backend.raw_dtype(wide)), *static), x.dtype)
+
+        return of_reals
 
     def _standard(self, name: str) -> Any:
         """The namespace's own function as a kernel, if `name` is one of the standard's."""
@@ -49,7 +75,7 @@ class StandardKernels(Kernels):
         namespace = self._backend.namespace
         if operation.standard != "main":
             namespace = getattr(namespace, operation.standard, None)
-        function = getattr(namespace, name, None)
+        function = getattr(self._arithmetic, name, None) or getattr(namespace, name, None)
         return None if function is None else self._adapted(operation, function)
 
     def _adapted(self, operation: Operation, function: Any) -> Any:
@@ -60,6 +86,8 @@ class StandardKernels(Kernels):
             options = dict(zip(static, args[arity:]), **named)
             return function(*prepare(args[:arity]), **options)
 
+        if operation.dtypes == "comparison":
+            return self._with_mixed_signs(name, function, prepare)
         if operation.standard == "linalg":
             return _with_typed_errors(name, kernel)
         if operation.dtypes == "ordered":
@@ -70,6 +98,10 @@ class StandardKernels(Kernels):
     def _preparation(self, operation: Operation) -> Any:
         """What makes inputs as NumPy takes them fit for the standard function."""
         backend = self._backend
+        ufunc = ufunc_of(operation.name) if operation.dtypes in _AS_THE_UFUNC else None
+        if ufunc is not None:
+            promote = Promotion(backend, self, ufunc)
+            return self._comparable(promote) if operation.dtypes == "comparison" else promote
         match operation.dtypes:
             case "logical":
                 return lambda inputs: [self.astype(x, backend.raw_dtype(_dtype("bool"))) for x in self.together(inputs)]
@@ -80,6 +112,44 @@ class StandardKernels(Kernels):
             case "numbers" | "ordered":
                 return lambda inputs: [self.as_number(x) for x in inputs]
         return self.together if operation.dtypes and operation.arity > 1 else lambda inputs: inputs
+
+    def _comparable(self, promote: Promotion) -> Any:
+        """Numbers to compare; an integer outside of a dtype's range is further away than any number of it."""
+        wide, arrays = self._backend.widest_float(), self._backend.array_types
+
+        def prepare(inputs: Any) -> list[Any]:
+            try:
+                return promote(inputs)
+            except OverflowError:
+                x, y = (x if isinstance(x, arrays) else math.copysign(math.inf, x) for x in inputs)
+                return promote([self.astype(x, wide) if isinstance(x, arrays) else x for x in (x, y)])
+
+        return prepare
+
+    def _with_mixed_signs(self, name: str, function: Any, prepare: Any) -> Any:
+        """A comparison, also of int64 with uint64, which have no integers in common that hold both."""
+        of_numbers = _COMPARISONS[name]
+
+        def kernel(x: Any, y: Any) -> Any:
+            x, y = prepare((x, y))
+            if x.dtype == y.dtype:
+                return function(x, y)
+            is_signed = [self._backend.dtype_of(z).kind == "int" for z in (x, y)]
+            below_zero = (x if is_signed[0] else y) < 0
+            both = function(*(self.astype(z, _dtype("uint64")) for z in (x, y)))
+            below = of_numbers(-is_signed[0], -is_signed[1])
+            return self.where(below_zero, self.full((), below, _dtype("bool"), x), both)
+
+        kernel.__name__ = name
+        return kernel
+
+
+_COMPARISONS = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+#: Kinds of operations whose dtypes are those of NumPy's ufunc of the same name.
+_AS_THE_UFUNC = ("promoted", "floating", "bitwise", "comparison")
 
 
 def _with_typed_errors(name: str, kernel: Any) -> Any:

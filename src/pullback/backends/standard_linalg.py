@@ -43,6 +43,9 @@ class LinearAlgebra:
             return size if ord != 0 else self.xp.astype(self.xp.not_equal(size, 0), size.dtype)
         return self.namespace.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 
+    def cross(self, x: Any, y: Any, axis: int) -> Any:
+        return self.namespace.linalg.cross(*self.xp.together((x, y)), axis=axis)
+
     def matrix_rank(self, x: Any, rtol: Any) -> Any:
         values = self.xp.svdvals(x)
         if 0 in values.shape:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from .axis_slice import axis_slice
 
 
@@ -63,15 +64,22 @@ class Searching:
     def cumulative_sum(self, x: Any, axis: Any, reverse: bool = False) -> Any:
         if reverse:
             return self.xp.flip(self.cumulative_sum(self.xp.flip(x, axis), axis), axis)
-        return self.namespace.cumulative_sum(self.xp.as_number(x), axis=axis[0])
+        return self.namespace.cumulative_sum(self._in_full_width(x), axis=axis[0])
 
     def cumulative_prod(self, x: Any, axis: Any, reverse: bool = False, exclusive: bool = False) -> Any:
         if reverse:
             return self.xp.flip(self.cumulative_prod(self.xp.flip(x, axis), axis, False, exclusive), axis)
-        total = self.namespace.cumulative_prod(self.xp.as_number(x), axis=axis[0], include_initial=exclusive)
+        total = self.namespace.cumulative_prod(self._in_full_width(x), axis=axis[0], include_initial=exclusive)
         if not exclusive:
             return total
         return self.xp.getitem(total, axis_slice(axis[0], 0, x.shape[axis[0]]))
+
+    def _in_full_width(self, x: Any) -> Any:
+        """Integers in 64 bits, in which NumPy adds and multiplies them."""
+        kind = self.backend.dtype_of(x).kind
+        if kind in ("float", "complex"):
+            return x
+        return self.xp.astype(x, self.backend.raw_dtype(dtypes.uint64 if kind == "uint" else dtypes.int64))
 
     # -- moving ------------------------------------------------------------------------------------
 
@@ -144,6 +152,7 @@ class Searching:
 
     def _from_start(self, indices: Any, size: int) -> Any:
         """Indices counted from the start: the standard does not know negative ones."""
+        self.backend.check_positions(indices, size)
         return self.xp.where(self.xp.less(indices, 0), indices + size, indices)
 
 

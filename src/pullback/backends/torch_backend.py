@@ -12,6 +12,7 @@ from ..errors import DeviceError, GradientError
 from . import torch_namespace
 from .standard import StandardBackend
 from .standard_indexing import basic_index
+from .torch_unsigned import on_bits
 
 
 class TorchBackend(StandardBackend):
@@ -23,11 +24,14 @@ class TorchBackend(StandardBackend):
     def kernels(self) -> Mapping[str, Any]:
         def native(x: Any, index: Any) -> Any:
             """`index` in torch's terms: arrays and lists on the device of `x`."""
-            parts = index if isinstance(index, tuple) else (index,)
-            return tuple(
-                torch.as_tensor(np.asarray(part), device=x.device) if isinstance(part, (list, np.ndarray)) else part
-                for part in parts
-            )
+            found: list[Any] = []
+            for part in index if isinstance(index, tuple) else (index,):
+                if isinstance(part, (list, np.ndarray, torch.Tensor)):
+                    array = np.asarray(part) if isinstance(part, list) else part
+                    found.extend(_positions(torch.as_tensor(array, device=x.device)))
+                else:
+                    found.append(part)
+            return tuple(found)
 
         def getitem(x: Any, index: Any) -> Any:
             basic = basic_index(index, tuple(x.shape))
@@ -35,7 +39,7 @@ class TorchBackend(StandardBackend):
                 return x[_places(x, index) if _steps_back(index) else native(x, index)]
             forward, flipped = _ascending(basic, tuple(x.shape))
             part = x[forward]
-            return torch.flip(part, flipped) if flipped else part
+            return torch_namespace.flip(part, axis=flipped) if flipped else part
 
         def _places(x: Any, index: Any) -> Any:
             """The positions along every axis, for an index that mixes arrays with slices that step back."""
@@ -73,7 +77,7 @@ class TorchBackend(StandardBackend):
             flat = x.clone(memory_format=torch.contiguous_format).reshape(-1)
             return flat.index_add_(0, where.reshape(-1), added).reshape(x.shape)
 
-        return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
+        return {"getitem": getitem, "setitem": on_bits(setitem), "index_add": on_bits(index_add)}
 
     # -- devices -----------------------------------------------------------------------------------
 
@@ -156,6 +160,13 @@ def _may_repeat(index: Any) -> bool:
     return any(
         str(getattr(part, "dtype", None) or np.asarray(part).dtype).rpartition(".")[2] != "bool" for part in arrays
     )
+
+
+def _positions(part: Any) -> tuple[Any, ...]:
+    """An index as torch takes it everywhere: positions as int64, and no masks without elements."""
+    if part.dtype == torch.bool:
+        return (part,) if part.numel() else torch.nonzero(part, as_tuple=True)
+    return (part if part.dtype == torch.int64 or part.is_floating_point() else part.to(torch.int64),)
 
 
 def _host(part: Any) -> Any:

@@ -7,21 +7,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import (  # noqa: F401
-    acos,
     acosh,
-    add,
     asin,
     asinh,
     atan,
     atan2,
     atanh,
     bfloat16,
-    bitwise_and,
-    bitwise_left_shift,
-    bitwise_not as bitwise_invert,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
     bool,
     ceil,
     complex64,
@@ -32,14 +24,10 @@ from torch import (  # noqa: F401
     divide,
     eq as equal,
     exp,
-    expm1,
     float16,
     float32,
     float64,
     floor,
-    floor_divide,
-    ge as greater_equal,
-    gt as greater,
     hypot,
     int8,
     int16,
@@ -48,9 +36,7 @@ from torch import (  # noqa: F401
     isfinite,
     isinf,
     isnan,
-    le as less_equal,
     log,
-    log1p,
     log2,
     log10,
     logaddexp,
@@ -58,28 +44,17 @@ from torch import (  # noqa: F401
     logical_not,
     logical_or,
     logical_xor,
-    lt as less,
-    matmul,
-    maximum,
-    minimum,
-    multiply,
     ne as not_equal,
-    negative,
     nextafter,
     ones_like,
     positive,
-    pow,
     real,
     reciprocal,
-    remainder,
-    round,
     sgn as sign,
     signbit,
     sin,
     sinh,
     sqrt,
-    square,
-    subtract,
     tan,
     tanh,
     trunc,
@@ -90,6 +65,9 @@ from torch import (  # noqa: F401
     where,
     zeros_like,
 )  # fmt: skip
+
+from .complex_limits import with_limits
+from .torch_unsigned import divided, on_bits, on_order, shifted_right
 
 Array = Any  # a torch.Tensor
 
@@ -111,6 +89,10 @@ def full(shape: Any, value: Any, *, dtype: Any = None, device: Any = None) -> Ar
 
 
 def arange(start: Any, stop: Any, step: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    if dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return torch.arange(start, stop, step, dtype=torch.int64, device=device).to(dtype)
+    if dtype is not None and dtype.is_complex:
+        return torch.arange(start, stop, step, dtype=torch.float64, device=device).to(dtype)
     return torch.arange(start, stop, step, dtype=dtype, device=device)
 
 
@@ -119,6 +101,42 @@ def astype(x: Array, dtype: Any) -> Array:
 
 
 # -- elementwise ---------------------------------------------------------------------------------
+
+maximum, minimum = map(on_order, (torch.maximum, torch.minimum))
+less, less_equal, greater, greater_equal = (on_order(f, back=False) for f in (torch.lt, torch.le, torch.gt, torch.ge))
+multiply, square, pow, bitwise_and, bitwise_or, bitwise_xor, bitwise_invert, bitwise_left_shift = map(
+    on_bits,
+    (torch.multiply, torch.square, torch.pow, torch.bitwise_and, torch.bitwise_or, torch.bitwise_xor, torch.bitwise_not,
+     torch.bitwise_left_shift),
+)  # fmt: skip
+floor_divide, remainder = map(divided, (torch.floor_divide, torch.remainder))
+bitwise_right_shift = shifted_right
+_add, _subtract, _negative = map(on_bits, (torch.add, torch.subtract, torch.negative))
+
+
+def _by_parts(function: Any) -> Any:
+    """Sums of complex numbers by parts: torch multiplies by one on the way, which makes NaN of infinities."""
+
+    def compute(*xs: Array) -> Array:
+        if not xs[0].is_complex():
+            return function(*xs)
+        parts = [torch.view_as_real(x.resolve_conj()) for x in torch.broadcast_tensors(*xs)]
+        return torch.view_as_complex(function(*parts).contiguous())
+
+    return compute
+
+
+add, subtract, negative = map(_by_parts, (_add, _subtract, _negative))
+
+
+acos, expm1, log1p = (
+    with_limits(torch, name, getattr(torch, name), torch.complex, torch.is_complex)
+    for name in ("acos", "expm1", "log1p")
+)
+
+
+def round(x: Array) -> Array:
+    return torch.complex(torch.round(x.real), torch.round(x.imag)) if x.is_complex() else torch.round(x)
 
 
 def abs(x: Array) -> Array:
@@ -151,21 +169,35 @@ def _one_by_one(function: Any, x: Array, axis: Any, keepdims: Any) -> Array:
 def _reduction(function: Any) -> Any:
     def reduce(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
         axes = _axes(x, axis)
-        return function(x, dim=axes, keepdim=keepdims) if axes else x  # for torch no axes are all axes
+        if not axes:  # for torch no axes are all axes
+            return torch.squeeze(function(torch.unsqueeze(x, 0), dim=(0,), keepdim=True), 0)
+        return function(x, dim=axes, keepdim=keepdims)
 
     return reduce
 
 
-def _integer_sum(x: Array, dim: Any, keepdim: Any) -> Array:
-    wide = torch.int64 if not (x.is_floating_point() or x.is_complex()) else None
-    return torch.sum(x, dim=dim, keepdim=keepdim, dtype=wide)
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 
 
-sum, mean, max, min = (_reduction(f) for f in (_integer_sum, torch.mean, torch.amax, torch.amin))
+def _widened(function: Any) -> Any:
+    """A sum or product of small integers in 64 bits, unsigned where they are."""
+
+    def compute(x: Array, *args: Any, **options: Any) -> Array:
+        if x.is_floating_point() or x.is_complex():
+            return function(x, *args, **options)
+        total = function(x.to(torch.int64), *args, **options)  # wraps around like unsigned numbers
+        return total.to(torch.uint64) if x.dtype in _UNSIGNED else total
+
+    return compute
+
+
+sum = _reduction(_widened(torch.sum))
+mean = _reduction(torch.mean)
+max, min = _reduction(on_order(torch.amax)), _reduction(on_order(torch.amin))
 
 
 def prod(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
-    return _one_by_one(lambda y, a: torch.prod(y, a, keepdim=True), x, axis, keepdims)
+    return _widened(lambda y: _one_by_one(lambda z, a: torch.prod(z, a, keepdim=True), y, axis, keepdims))(x)
 
 
 def any(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
@@ -180,12 +212,15 @@ def count_nonzero(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array
     return sum(x != 0, axis=axis, keepdims=keepdims)
 
 
+_argmax, _argmin = (on_order(f, back=False) for f in (torch.argmax, torch.argmin))
+
+
 def argmax(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
-    return torch.argmax(x, dim=axis, keepdim=keepdims)
+    return _argmax(x, dim=axis, keepdim=keepdims)
 
 
 def argmin(x: Array, *, axis: Any = None, keepdims: Any = False) -> Array:
-    return torch.argmin(x, dim=axis, keepdim=keepdims)
+    return _argmin(x, dim=axis, keepdim=keepdims)
 
 
 def _cumulative(function: Any, first: float) -> Any:
@@ -201,7 +236,8 @@ def _cumulative(function: Any, first: float) -> Any:
     return cumulate
 
 
-cumulative_sum, cumulative_prod = _cumulative(torch.cumsum, 0), _cumulative(torch.cumprod, 1)
+cumulative_sum = _cumulative(_widened(torch.cumsum), 0)
+cumulative_prod = _cumulative(_widened(torch.cumprod), 1)
 
 
 # -- shape ---------------------------------------------------------------------------------------
@@ -246,16 +282,22 @@ def unstack(x: Array, *, axis: int = 0) -> tuple[Array, ...]:
     return torch.unbind(x, axis)
 
 
+_flip, _tril, _triu = map(on_bits, (torch.flip, torch.tril, torch.triu))
+
+
 def flip(x: Array, *, axis: Any = None) -> Array:
-    return torch.flip(x, _axes(x, axis))
+    return _flip(x, _axes(x, axis))
 
 
 def roll(x: Array, shift: Any, *, axis: Any = None) -> Array:
     return torch.roll(x, shift, axis)
 
 
+_repeat = on_bits(torch.repeat_interleave)
+
+
 def repeat(x: Array, repeats: Any, *, axis: Any = None) -> Array:
-    return torch.repeat_interleave(x, repeats, dim=axis)
+    return _repeat(x, repeats, dim=axis)
 
 
 def tile(x: Array, repetitions: Any) -> Array:
@@ -263,26 +305,30 @@ def tile(x: Array, repetitions: Any) -> Array:
 
 
 def tril(x: Array, *, k: int = 0) -> Array:
-    return torch.tril(x, k)
+    return _tril(x, k)
 
 
 def triu(x: Array, *, k: int = 0) -> Array:
-    return torch.triu(x, k)
+    return _triu(x, k)
 
 
 # -- looking up, sorting -------------------------------------------------------------------------
 
 
+_index_select, _gather = map(on_bits, (torch.index_select, torch.gather))
+_searchsorted = on_order(torch.searchsorted, back=False)
+
+
 def take(x: Array, indices: Array, *, axis: int = 0) -> Array:
     if indices.ndim != 1:
-        flat = torch.index_select(x, axis, indices.reshape(-1))
+        flat = _index_select(x, axis, indices.reshape(-1))
         axis %= x.ndim
         return flat.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-    return torch.index_select(x, axis, indices)
+    return _index_select(x, axis, indices)
 
 
 def take_along_axis(x: Array, indices: Array, *, axis: int = -1) -> Array:
-    return torch.take_along_dim(x, indices, axis)
+    return _gather(x, axis, indices)  # `take_along_dim` takes any position, round and round
 
 
 def sort(x: Array, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Array:
@@ -294,22 +340,48 @@ def argsort(x: Array, *, axis: int = -1, descending: Any = False, stable: Any = 
 
 
 def searchsorted(x: Array, values: Array, *, side: str = "left", sorter: Any = None) -> Array:
-    return torch.searchsorted(x, values, side=side, sorter=sorter)
+    if sorter is not None:
+        x = take(x, sorter.to(torch.int64))
+    if not x.is_floating_point():
+        return _searchsorted(*(z.to(torch.uint8) if z.dtype == torch.bool else z for z in (x, values)), side=side)
+    # NaN comes after all numbers, which torch's search cannot see.
+    numbers = torch.sum(~torch.isnan(x))
+    found = torch.searchsorted(torch.where(torch.isnan(x), torch.inf, x), values, side=side)
+    among_nan = numbers if side == "left" else torch.full_like(numbers, x.shape[0])
+    return torch.where(torch.isnan(values), among_nan, torch.minimum(found, numbers))
 
 
 def nonzero(x: Array) -> tuple[Array, ...]:
-    return torch.nonzero(x, as_tuple=True)
+    return torch.nonzero(x.to(torch.bool), as_tuple=True)
 
 
 # -- products ------------------------------------------------------------------------------------
 
 
+def _of_booleans(function: Any) -> Any:
+    """Products of booleans: torch has sums of numbers only."""
+
+    def compute(x: Array, y: Array, *args: Any, **options: Any) -> Array:
+        if x.dtype != torch.bool:
+            return function(x, y, *args, **options)
+        return function(x.to(torch.int64), y.to(torch.int64), *args, **options).to(torch.bool)
+
+    return on_bits(compute)
+
+
+matmul = _of_booleans(torch.matmul)
+_tensordot = _of_booleans(torch.tensordot)
+
+
 def tensordot(x: Array, y: Array, *, axes: Any = 2) -> Array:
-    return torch.tensordot(x, y, dims=axes)
+    return _tensordot(x, y, dims=axes)
 
 
 def vecdot(x: Array, y: Array, *, axis: int = -1) -> Array:
-    return torch.linalg.vecdot(x, y, dim=axis)
+    if x.is_floating_point() or x.is_complex():
+        return torch.linalg.vecdot(x, y, dim=axis)
+    x, y = (torch.movedim(z, axis, -1) for z in torch.broadcast_tensors(x, y))
+    return matmul(torch.unsqueeze(x, -2), torch.unsqueeze(y, -1))[..., 0, 0]
 
 
 # -- extensions ----------------------------------------------------------------------------------
@@ -337,7 +409,15 @@ def _diagonal(x: Array, *, offset: int = 0) -> Array:
 
 
 def _cross(x: Array, y: Array, *, axis: int = -1) -> Array:
-    return torch.linalg.cross(*torch.broadcast_tensors(x, y), dim=axis)
+    x, y = torch.broadcast_tensors(x, y)
+    if x.is_floating_point() or x.is_complex():
+        return torch.linalg.cross(x, y, dim=axis)
+    after, before = (torch.roll(torch.arange(3, device=x.device), -k) for k in (1, 2))
+    first, second = (
+        multiply(take(x, after, axis=axis), take(y, before, axis=axis)),
+        multiply(take(x, before, axis=axis), take(y, after, axis=axis)),
+    )
+    return subtract(first, second)
 
 
 def _solve(x: Array, y: Array) -> Array:
@@ -367,10 +447,15 @@ linalg = SimpleNamespace(
 
 
 def _transform(function: Any) -> Any:
-    """One of torch's transforms with the standard's names of arguments."""
+    """One of torch's transforms with the standard's names of arguments, also of no rows at all."""
 
     def transform(x: Array, *, n: Any = None, axis: int = -1, norm: str = "backward") -> Array:
-        return function(x, n, axis, norm)
+        if x.numel() or not x.shape[axis]:
+            return function(x, n, axis, norm)
+        one = function(torch.ones(x.shape[axis], dtype=x.dtype, device=x.device), n, -1, norm)
+        shape = list(x.shape)
+        shape[axis] = one.shape[0]
+        return torch.zeros(shape, dtype=one.dtype, device=x.device)
 
     return transform
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.apply import explained, split
+from ..autodiff.apply import split
 from ..autodiff.base import resolved
 from ..autodiff.creation import asarray
+from ..autodiff.explanation import explained
 from ..autodiff.graph import user_frame
 from ..autodiff.tables import NUMPY_TABLE
 from ..backends import NUMPY

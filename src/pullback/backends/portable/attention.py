@@ -24,7 +24,8 @@ def attention(
     shares = shares / total
     if dropout:
         shares = _dropped(xp, shares, dropout, key, offset)
-    return xp.narrowed(_per_head(xp, shares, xp.widened(v)), q.dtype), lse
+    out = _per_head(xp, shares, xp.widened(v))
+    return (xp.narrowed(out, q.dtype) if q.dtype == k.dtype == v.dtype else out), lse
 
 
 def attention_gradient(

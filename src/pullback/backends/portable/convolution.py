@@ -36,9 +36,10 @@ def convolution_input_gradient(
     channels = weight.shape[1] * groups
     shape = (g.shape[0], channels, *(n + low + high for n, (low, high) in zip(size, padding)))
     flat = xp.reshape(g, (g.shape[0], groups, g.shape[1] // groups, _math.prod(out)))
-    total = xp.zeros(shape, g.dtype, g)
+    total = None
     for number, place in _places(kernel, stride, dilation, out):
         term = xp.matmul(xp.matrix_transpose(_tap(xp, weight, number, groups)), flat)
+        total = xp.zeros(shape, term.dtype, term) if total is None else total
         total = xp.index_add(total, xp.reshape(term, (g.shape[0], channels, *out)), place)
     return _padded(xp, total, tuple((-low, -high) for low, high in padding))
 

@@ -55,11 +55,15 @@ def tanh(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
 
 
 def acos(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
-    return s.where((a == 0) & s.isnan(b), _HALF_PI, re), s.copysign(im, -b)
+    nothing = s.isnan(b) & ~s.isinf(a) | s.isnan(a) & ~s.isinf(b)
+    re = s.where(nothing, s.where(a == 0, s.full_like(a, _HALF_PI), math.nan), re)
+    return re, s.copysign(s.where(nothing, math.nan, im), -b)
 
 
 def acosh(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
-    return re, s.copysign(s.where((a == 0) & s.isnan(b), _HALF_PI, im), b)
+    nothing = s.isnan(b) & ~s.isinf(a) | s.isnan(a) & ~s.isinf(b)
+    im = s.where(nothing, s.where(a == 0, s.full_like(a, _HALF_PI), math.nan), im)
+    return s.where(nothing, math.nan, re), s.copysign(im, b)
 
 
 def asin(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:

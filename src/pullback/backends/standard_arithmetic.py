@@ -58,7 +58,10 @@ class Arithmetic:
         if self.backend.dtype_of(x).kind == "uint":
             return self.xp.astype(self.xp.not_equal(x, self.xp.zeros_like(x)), x.dtype)
         found = self.namespace.sign(x)
-        return found if self._is_integer(x) else self.xp.where(x != x, x, found)
+        if self._is_integer(x):
+            return found
+        found = self.xp.where(x == 0, self.xp.zeros_like(x), found)
+        return self.xp.where(x != x, x, found)
 
     def pow(self, x: Any, y: Any) -> Any:
         """x to the power y, also where the logarithm of x, by which libraries compute it, is infinite."""

@@ -27,6 +27,7 @@ NEEDS = {
     "pullback.compiler.calling.verification.compiled": "llvmlite",
     "README.md": "llvmlite",
     "docs/compile.md": "llvmlite",
+    "docs/devices.md": "torch",
     "docs/mlp.md": "llvmlite",
     "docs/nn.md": "torch",
     "docs/numpy.md": "scipy",

@@ -46,15 +46,16 @@ def test_unknown_devices_of_known_backends(name):
         pb.tensor([1.0], device=name)
 
 
-def test_a_package_that_is_missing_is_named():
+@pytest.mark.parametrize("library", ["cupy", "torch", "jax"])
+def test_a_package_that_is_missing_is_named(library):
     code = (
-        "import sys; sys.modules['cupy'] = None\n"
+        f"import sys; sys.modules['{library}'] = None\n"
         "import pullback as pb\n"
-        "try: pb.tensor([1.0], device='cupy:0')\n"
+        f"try: pb.tensor([1.0], device='{library}:0')\n"
         "except pb.DeviceError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install cupy" in result.stdout
+    assert f"pip install {library}" in result.stdout
 
 
 def test_default_device():
@@ -129,6 +130,71 @@ def test_mixing_devices_is_an_error(device):
         pb.concat([there, here])
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: x @ y,
+        lambda x, y: pb.where(x > 0, x, y),
+        lambda x, y: pb.linear(x, pb.stack([y])),
+        lambda x, y: x.__setitem__(0, y[0]),
+        lambda x, y: x.__iadd__(y),
+        lambda x, y: x + y.data,
+        lambda x, y: y.data + x,
+        lambda x, y: np.add(x, y),
+        lambda x, y: x.accumulate_grad(y),
+    ],
+)
+@pytest.mark.parametrize("here", ["numpy", "jax:cpu"])
+def test_tensors_of_two_libraries_are_told_to_move(call, here):
+    require(here)
+    require("torch:cpu")
+    x, y = (pb.tensor([1.0, 2.0], device=place) for place in (here, "torch:cpu"))
+    with pytest.raises(pb.DeviceError, match=rf"{here}.*torch:cpu|torch:cpu.*{here}"):
+        call(x, y)
+    assert x.tolist() == [1.0, 2.0] and x.grad is None
+
+
+def test_arrays_that_are_no_arrays_of_numbers_are_refused():
+    torch = pytest.importorskip("torch")
+    for made in (torch.ones(2).to(torch.float8_e4m3fn), torch.ones(2, 2).to_sparse()):
+        with pytest.raises(pb.DtypeError, match=r"convert the array first|to_dense"):
+            pb.asarray(made)
+    with pytest.raises(pb.DeviceError, match="torch:meta"):
+        pb.asarray(torch.ones(2, device="meta"))
+    jax = pytest.importorskip("jax")
+    for made in (jax.random.key(0), jax.numpy.ones(2, dtype=jax.numpy.int4)):
+        with pytest.raises(pb.DtypeError, match="convert the array first"):
+            pb.asarray(made)
+
+
+@pytest.mark.parametrize("number", [300, -1])
+def test_a_number_outside_of_a_dtype_is_named(device, number):
+    x = pb.asarray(np.asarray([1, 2], np.uint8), device=device)
+    for call in (lambda: x + number, lambda: x * number, lambda: number - x):
+        with pytest.raises(pb.DtypeError, match=rf"{number} out of bounds for uint8.*astype"):
+            call()
+    assert (x < number).tolist() == [number > 0] * 2
+    assert (x == number).tolist() == [False] * 2
+
+
+@pytest.mark.parametrize("place", ["torch:cpu", "jax:cpu"])
+def test_positions_outside_are_errors(place):
+    require(place)
+    x, far = pb.asarray(np.arange(3.0), device=place), pb.asarray(np.asarray([5]), device=place)
+    for call in (
+        lambda: x[9],
+        lambda: x[far],
+        lambda: x[0, 0],
+        lambda: pb.take(x, far, axis=0),
+        lambda: pb.take_along_axis(x, far, axis=0),
+        lambda: pb.scatter_add(x, far, x[:1], axis=0),
+        lambda: pb.put_along_axis(x, far, x[:1], axis=0),
+        lambda: pb.embedding(far, x.reshape(3, 1)),
+    ):
+        with pytest.raises(pb.IndexingError):
+            call()
+
+
 def test_mixing_devices_of_one_backend_is_an_error():
     require(strict.DEVICE)
     with pytest.raises(pb.DeviceError, match="strict:cpu, strict:device1"):
@@ -192,8 +258,17 @@ def test_jax_without_wide_numbers_says_so():
     code = (
         "import pullback as pb\n"
         "print(pb.tensor([1], device='jax:cpu').dtype.name)\n"
-        "try: pb.tensor([1.0], dtype='float64', device='jax:cpu')\n"
-        "except pb.DtypeError as error: print(error)"
+        "x = pb.tensor([1, 2], device='jax:cpu')\n"
+        "print(pb.exp(x).dtype.name, pb.mean(x).dtype.name, (x / 2).dtype.name, pb.argsort(x).dtype.name)\n"
+        "for call in (\n"
+        "    lambda: pb.tensor([1.0], dtype='float64', device='jax:cpu'),\n"
+        "    lambda: pb.asarray([1.0], dtype='float64', device='numpy').to_device('jax:cpu'),\n"
+        "    lambda: pb.astype(x, pb.float64),\n"
+        "    lambda: pb.zeros(2, dtype=pb.complex128, device='jax:cpu'),\n"
+        "    lambda: pb.asarray([2**40], device='jax:cpu'),\n"
+        "):\n"
+        "    try: print('made', call())\n"
+        "    except pb.DtypeError as error: print(error)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code],
@@ -202,8 +277,9 @@ def test_jax_without_wide_numbers_says_so():
         check=True,
         env={**os.environ, "JAX_ENABLE_X64": "0"},
     )
-    assert result.stdout.startswith("int32\n")
-    assert "jax_enable_x64" in result.stdout
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["int32", "float32 float32 float32 int32"]
+    assert len(lines) == 7 and all("jax_enable_x64" in line for line in lines[2:])
 
 
 def test_recording_works_inside_jit():

@@ -83,6 +83,19 @@ class JaxBackend(StandardBackend):
             return dtypes.numpy_dtype(dtypes.BY_NAME[_WIDE.get(dtype.name, dtype.name)])
         return dtypes.numpy_dtype(dtype)
 
+    def _from_host(self, data: Any, dtype: Any, device: Any) -> Any:
+        wide = dtypes.from_numpy(data.dtype)
+        kept = self.raw_dtype(wide) if wide.name in _WIDE and dtype is None else dtype
+        narrow = not jax.config.jax_enable_x64 and kept is not None and np.dtype(kept).name in _WIDE.values()
+        if narrow and data.size and data.dtype.kind in "iu":
+            limits = np.iinfo(kept)
+            if wide.name in _WIDE and not limits.min <= int(data.min()) <= int(data.max()) <= limits.max:
+                raise DtypeError(
+                    f"JAX has no {wide.name} as it is configured, and numbers from {data.min()} to {data.max()} do not "
+                    f"fit into {np.dtype(kept).name}. Write `jax.config.update('jax_enable_x64', True)` at the start."
+                )
+        return super()._from_host(data, dtype, device)
+
     def widest_float(self) -> dtypes.DType:
         return dtypes.float64 if jax.config.jax_enable_x64 else dtypes.float32
 

@@ -108,6 +108,11 @@ class StandardBackend(Backend):
         if not isinstance(data, self.array_types):
             return self._from_host(np.asarray(data), wanted, where)
         raw: Any = data
+        if raw.dtype not in self._dtypes:
+            raise DtypeError(
+                f"Pullback has no dtype for {self.name}'s {raw.dtype}; convert the array first, to one of "
+                f"{', '.join(self._raw_dtypes)}."
+            )
         if where is not None and self._is_elsewhere(raw, where):
             _refuse_copy(copy, f"from {self.device_of(raw)!r} to {device!r}")
             raw = self._moved(raw, where)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from .. import dtypes
-from ..errors import DeviceError, GradientError
+from ..errors import DeviceError, DtypeError, GradientError
 from . import torch_namespace
 from .standard import StandardBackend
 from .standard_indexing import basic_index
@@ -109,6 +109,8 @@ class TorchBackend(StandardBackend):
             raise GradientError(
                 "this torch tensor requires a gradient of PyTorch's, which would be lost: pass `t.detach()`."
             )
+        if isinstance(data, torch.Tensor) and data.layout != torch.strided:
+            raise DtypeError("Pullback has no sparse arrays, and this is one of torch's: pass `t.to_dense()`.")
         return super().asarray(data, dtype, device, copy)
 
     def _from_host(self, data: Any, dtype: Any, device: Any) -> Any:

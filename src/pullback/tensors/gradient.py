@@ -14,7 +14,7 @@ from ..autodiff.gradients import accumulate
 from ..autodiff.graph import GradCell, Leaf
 from ..autodiff.guard import note_size
 from ..autodiff.hooks import HookHandle, register
-from ..errors import DtypeError, GradientError, ShapeError
+from ..errors import DeviceError, DtypeError, GradientError, ShapeError
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -93,6 +93,8 @@ class GradientMethods(TensorBase):
             raise ShapeError(f"{caller}: gradient has shape {gradient.shape}, tensor has shape {self.shape}.")
         if gradient.dtype != self.dtype:
             raise DtypeError(f"{caller}: gradient is {gradient.dtype.name}, tensor is {self.dtype.name}.")
+        if type(gradient._raw) is not type(self._raw) and gradient.device != self.device:
+            raise DeviceError(f"{caller}: gradient is on {gradient.device!r}, tensor on {self.device!r}.")
         note_size(gradient._raw)
         return gradient.detach()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import DtypeError
-from .standard import StandardBackend
+from .standard import Later, StandardBackend
 from .standard_indexing import Indexing, basic_index
 
 _WIDE = {"int64": "int32", "uint64": "uint32"}
@@ -24,7 +24,7 @@ class JaxBackend(StandardBackend):
         super().__init__(jnp, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)
 
     def kernels(self) -> Mapping[str, Any]:
-        general = Indexing(self, _Later(self))
+        general = Indexing(self, Later(self))
 
         def concrete(index: Any) -> bool:
             parts = index if isinstance(index, tuple) else (index,)
@@ -90,6 +90,9 @@ class JaxBackend(StandardBackend):
     def _moved(self, raw: Any, device: Any) -> Any:
         return jax.device_put(raw, device)
 
+    def is_on_device(self, raw: Any) -> bool:
+        return not isinstance(raw, jax.core.Tracer) and next(iter(raw.devices())).platform != "cpu"
+
     def is_concrete(self, raw: Any) -> bool:
         return not isinstance(raw, jax.core.Tracer)
 
@@ -98,16 +101,6 @@ class JaxBackend(StandardBackend):
 
     def copy(self, raw: Any) -> Any:
         return jnp.array(raw, copy=True)
-
-
-class _Later:
-    """The backend's kernels, which are made after its indexing."""
-
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend.xp, name)
 
 
 def _label(device: Any) -> str:

@@ -50,7 +50,9 @@ class StandardKernels(Kernels):
         if operation.standard != "main":
             namespace = getattr(namespace, operation.standard, None)
         function = getattr(namespace, name, None)
-        return None if function is None else self._adapted(operation, function)
+        return (
+            None if function is None else self._backend.direct(operation, function, self._adapted(operation, function))
+        )
 
     def _adapted(self, operation: Operation, function: Any) -> Any:
         prepare = self._preparation(operation)

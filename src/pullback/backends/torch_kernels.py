@@ -82,6 +82,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         "reshape": lambda x, shape: x.reshape(shape),
         "permute_dims": lambda x, axes: x.permute(axes),
         "matrix_transpose": lambda x: x.mT,
+        "split": lambda x, sizes, axis: x.split(sizes, axis),
         "sum": summed,
         "cleared": lambda mask, x: x.masked_fill(mask, 0),
         **attention_kernels(general),

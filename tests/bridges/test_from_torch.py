@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections import OrderedDict
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -114,6 +116,20 @@ def test_trees_keywords_and_other_arguments():
     assert result["a"][1] is None
     (result["a"][0].sum() + result["b"].sum()).backward()
     assert pair[0].grad.tolist() == [2, 4] and w.grad.tolist() == [3]
+
+
+def test_kinds_of_results_that_pytorch_code_has():
+    best = pb.from_torch(lambda x: torch.max(x, dim=0))(pb.tensor([[1.0, 5.0], [2.0, 3.0]], requires_grad=True))
+    assert isinstance(best, torch.return_types.max) and best.indices.tolist() == [1, 0]
+    assert best.values.requires_grad and not best.indices.requires_grad
+
+    @dataclass
+    class Output(OrderedDict):  # as models of transformers return
+        loss: object = None
+
+    made = Output()
+    made["loss"] = torch.ones(2)
+    assert pb.from_torch(lambda: {"inner": made})()["inner"]["loss"].tolist() == [1, 1]
 
 
 def test_integer_inputs_and_outputs():

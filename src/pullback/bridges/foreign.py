@@ -7,6 +7,7 @@ has. Forward mode transposes the pull, so that the function runs once there as w
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -58,15 +59,27 @@ class PulledCall(Call):
 
 
 class ForeignOperation(Operation):
-    """The operation of every call."""
+    """The operation of every call of one name."""
 
-    __slots__ = ()
+    __slots__ = ("recipes",)
+
+    recipes: dict[tuple[bool, ...], Recipe]
 
     def kernel_for(self, backend: Any) -> Callable[..., Any]:
         return _kernel
 
     def recipe_for(self, table: Any, mask: tuple[bool, ...]) -> Recipe:
-        return Recipe.of_function(self, mask, ("xs", "call"), _backward)
+        recipe = self.recipes.get(mask)
+        if recipe is None:
+            recipe = self.recipes[mask] = Recipe.of_function(self, mask, ("xs", "call"), _backward)
+        return recipe
+
+
+@lru_cache(maxsize=256)
+def _operation(name: str) -> ForeignOperation:
+    operation = ForeignOperation(name, "*xs", "call", outputs="*outs", autocast="given")
+    operation.recipes = {}
+    return operation
 
 
 def _kernel(raws: Sequence[Any], call: Call) -> tuple[Any, ...]:
@@ -90,8 +103,7 @@ def record(call: Call, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     call.needs = tuple([modes.is_recording() and resolved(x)._node is not None for x in tensors])
     if not tensors:
         return tuple([asarray(raw) for raw in call.run(())])
-    operation = ForeignOperation(call.name, "*xs", "call", outputs="*outs", autocast="given")
-    outputs = apply(operation, tuple(tensors), (call,))
+    outputs = apply(_operation(call.name), tuple(tensors), (call,))
     return tuple([out if is_tracked else out.detach() for out, is_tracked in zip(outputs, call.tracked)])
 
 

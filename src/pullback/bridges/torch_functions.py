@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import update_wrapper
+from collections import OrderedDict, defaultdict
+from functools import cache, update_wrapper
 from typing import Any, Callable, Sequence
 
 from .. import backends, tree
@@ -104,15 +105,15 @@ def run(
     is_torchs = home is None or home.startswith("torch:")
     target = device or (None if is_torchs else accelerator(home, "torch:cuda") or "torch:cpu")
     if target is not None:
-        tensors = [x.to_device(target) for x in tensors]
-        captured = [x.to_device(target) for x in captured]
+        tensors = [x if x.device == target else x.to_device(target) for x in tensors]
+        captured = [x if x.device == target else x.to_device(target) for x in captured]
     shape: list[tree.Structure] = []
 
     def flat(inputs: list[Any]) -> list[Any]:
         for i, x in zip(places, inputs[len(captured) :]):
             leaves[i] = x
         result = function(inputs[: len(captured)], *tree.unflatten(structure, leaves))
-        outputs, found = tree.flatten(result)
+        outputs, found = tree.flatten(_as_known(result))
         for path, out in zip(found._paths(), outputs):
             _check_output(name, path, out)
         shape.append(found)
@@ -122,6 +123,23 @@ def run(
     if home is not None and not is_torchs:
         outputs = tuple([out.to_device(home) for out in outputs])
     return tree.unflatten(shape[0], outputs)
+
+
+def _as_known(result: Any) -> Any:
+    """A result in containers that `pb.tree` can make again: other kinds of dict become dicts."""
+
+    def is_unknown(x: Any) -> bool:
+        if isinstance(x, tuple) and hasattr(x, "n_sequence_fields"):
+            _register_return_type(type(x))
+        return isinstance(x, dict) and type(x) not in (dict, OrderedDict, defaultdict)
+
+    return tree.map(lambda x: _as_known(dict(x)) if is_unknown(x) else x, result, is_leaf=is_unknown)
+
+
+@cache
+def _register_return_type(kind: type) -> None:
+    """Make one of `torch.return_types`, as `torch.max` gives, a container."""
+    tree.register(kind, lambda x: (x, None), lambda data, children: kind(children))
 
 
 def _check_output(name: str, path: str, out: Any) -> None:

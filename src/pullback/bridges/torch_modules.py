@@ -110,7 +110,7 @@ class Binding:
         self.pairs: list[_Pair] = []
         self._mode = module.training
         self._is_running = False
-        self._constant: dict[bool, set[str]] = {True: set(), False: set()}  # buffers that no run has written, by mode
+        self._written: dict[bool, dict[str, bool]] = {True: {}, False: {}}  # by mode: whether a run writes a buffer
         saved = set(module.state_dict().keys())
         known: dict[int, Tensor] = {}
         for path, owner in module.named_modules(remove_duplicate=False):
@@ -160,7 +160,7 @@ class Binding:
             buffers = [pair for pair in self.pairs if not pair.is_parameter]
             was_running, self._is_running = self._is_running, True
             try:
-                with _GuardedBuffers(buffers, self._constant[training]):
+                with _GuardedBuffers(buffers, self._written[training]):
                     yield
             finally:
                 self._is_running = was_running
@@ -272,33 +272,38 @@ def _is_same(x: Any, y: Any) -> bool:
 class _GuardedBuffers:
     """Let a torch module write its buffers while it runs, on copies: whoever holds the old values keeps them.
 
-    Those that the last run in the same mode left as they were are not copied.
+    Those that no run in the same mode has `written` so far are not copied, after the first run.
     """
 
-    def __init__(self, pairs: list[_Pair], constant: set[str]) -> None:
+    def __init__(self, pairs: list[_Pair], written: dict[str, bool]) -> None:
         self._pairs = pairs
-        self._constant = constant
+        self._written = written
 
     def __enter__(self) -> None:
         self._before = []
         for pair in self._pairs:
             theirs = pair.theirs
             kept = theirs.detach()
-            if pair.name not in self._constant:
+            if self._written.get(pair.name, True):
                 theirs.data = theirs.detach().clone()
             self._before.append((pair, kept, theirs.data_ptr(), _version(theirs)))
 
     def __exit__(self, *error: object) -> None:
         for pair, kept, address, version in self._before:
             theirs = pair.theirs
-            is_written = theirs.data_ptr() != address or _version(theirs) != version
-            if not is_written and pair.name not in self._constant:  # batch norm's kernels write without a sign of it
-                is_written = not torch.equal(theirs, kept)
+            is_written = self._written.get(pair.name)
+            if not is_written:
+                is_written = (
+                    theirs.data_ptr() != address
+                    or _version(theirs) != version
+                    or (
+                        is_written is None and not torch.equal(theirs, kept)  # batch norm's kernels leave no sign
+                    )
+                )
+                self._written[pair.name] = is_written
             if is_written:
-                self._constant.discard(pair.name)
                 pair.fetch()
             else:
-                self._constant.add(pair.name)
                 theirs.data = kept
         self._before = []
 

@@ -111,10 +111,27 @@ def test_custom_rules_of_jax_count():
     def f(x):
         return x * 2
 
-    f.defvjp(lambda x: (f(x), None), lambda _, g: (g * 10,))
-    bridged = pb.from_jax(f)
-    assert pb.grad(lambda x: bridged(x).sum())(np.ones(2)).tolist() == [10, 10]
-    assert pb.jvp(bridged, (np.ones(2),), (np.ones(2),))[1].tolist() == [10, 10]
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * 10 * x,))
+    for g in (f, jax.jit(f)):
+        bridged = pb.from_jax(g)
+        assert pb.grad(lambda x, f=bridged: f(x).sum())(np.ones(2)).tolist() == [10, 10]
+        assert pb.jvp(bridged, (np.ones(2),), (np.ones(2),))[1].tolist() == [10, 10]
+        assert pb.jacfwd(pb.grad(bridged))(1.0) == pb.grad(pb.jacfwd(bridged))(1.0) == 10
+
+
+def test_forward_mode_where_jax_has_no_reverse_mode():
+    f = pb.from_jax(lambda x: jax.lax.while_loop(lambda c: c.sum() < 10, lambda c: c * c, x))
+    value, tangent = pb.jvp(f, (np.array([3.0]),), (np.array([1.0]),))
+    assert value.tolist() == [81] and tangent.tolist() == [4 * 27]
+    second = pb.jvp(lambda x: pb.jvp(f, (x,), (np.ones(1),))[1], (np.array([3.0]),), (np.ones(1),))[1]
+    assert second.tolist() == [12 * 9]
+
+
+def test_forward_mode_runs_the_function_once():
+    calls = []
+    f = pb.from_jax(lambda x: (calls.append(1) or x * 2, jnp.argmax(x)))
+    (doubled, best), (tangent, _) = pb.jvp(f, (np.ones(2),), (np.ones(2),))
+    assert len(calls) == 1 and doubled.tolist() == tangent.tolist() == [2, 2] and best == 0
 
 
 def test_no_grad_is_respected():

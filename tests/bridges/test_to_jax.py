@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from tests.backends.installed import optional
+from tests.backends.installed import optional, require
 
 jax = optional("jax")
 jnp = optional("jax.numpy")
@@ -88,6 +88,8 @@ def test_operations_of_ones_own_and_detach_count_at_every_order():
     assert float(jax.grad(cube)(2.0)) == 120 and float(jax.grad(jax.grad(cube))(2.0)) == 120
     half = pb.to_jax(lambda x: x.detach() * x)
     assert float(jax.grad(half)(3.0)) == 3 and float(jax.grad(jax.grad(half))(3.0)) == 0
+    assert float(jax.grad(jax.grad(lambda x: half(x) ** 2))(3.0)) == 18
+    assert float(jax.jit(jax.grad(jax.grad(lambda x: half(x) ** 2)))(3.0)) == 18
 
 
 def test_transforms_inside():
@@ -130,6 +132,35 @@ def test_there_and_back():
     assert agree(jax.jit(jax.grad(lambda x: f(x).sum()))(x), jnp.cos(x) * x + jnp.sin(x))
 
 
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
+def test_a_function_that_runs_elsewhere(device):
+    require(device)
+    constant = pb.asarray(np.array([1.0, 2.0]), device=device)
+    f = pb.to_jax(lambda x, i: {"y": pb.sin(x) * constant, "i": i + 1}, device=device)
+    x, i = jnp.asarray(normal(2)), jnp.asarray([3])
+    expected = jnp.sin(x) * jnp.asarray([1.0, 2.0])
+    loss = lambda x: (f(x, i)["y"] ** 2).sum()
+    reference = lambda x: ((jnp.sin(x) * jnp.asarray([1.0, 2.0])) ** 2).sum()
+    for wrap in (lambda f: f, jax.jit):
+        assert agree(wrap(f)(x, i), {"y": expected, "i": i + 1})
+        assert agree(wrap(jax.grad(loss))(x), jax.grad(reference)(x))
+        assert agree(wrap(jax.jacrev(jax.grad(loss)))(x), jax.jacrev(jax.grad(reference))(x))
+    rows = jnp.asarray(normal(3, 2))
+    assert agree(jax.vmap(jax.grad(loss))(rows), jax.vmap(jax.grad(reference))(rows))
+    w = pb.tensor([1.0, 2.0], device=device, requires_grad=True)
+    with pytest.raises(pb.GradientError, match="uses a variable"):
+        jax.jit(pb.to_jax(lambda x: x * w, device=device))(x)
+
+
+def test_a_model_of_pytorch_inside_a_program_of_jax():
+    torch = pytest.importorskip("torch")
+    linear = torch.nn.Linear(2, 3, dtype=torch.float64)
+    f = pb.to_jax(pb.from_torch(linear).freeze(), device="torch:cpu")
+    gradient = jax.jit(jax.grad(lambda x: (f(x) ** 2).sum()))(jnp.ones(2))
+    w, b = linear.weight.detach().numpy(), linear.bias.detach().numpy()
+    assert agree(gradient, jnp.asarray(2 * (w @ np.ones(2) + b) @ w))
+
+
 def test_no_grad_has_no_influence_on_a_transform_of_jax():
     f = pb.to_jax(lambda x: x * x)
     with pb.no_grad():
@@ -154,5 +185,9 @@ def test_errors():
         pb.to_jax(pb.exp)(pb.ones(2))
     with pytest.raises(pb.DtypeError, match=r"result\['n'\] is of type int"):
         pb.to_jax(lambda x: {"n": 3})(jnp.ones(2))
+    with pytest.raises(pb.DeviceError, match=r"the result is on 'numpy'.*device='numpy'"):
+        pb.to_jax(lambda x: pb.ones(2))(jnp.ones(2))
+    with pytest.raises(pb.DeviceError, match="unknown device"):
+        pb.to_jax(pb.exp, device="nowhere")
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(pb.to_jax(pb.exp), (1.0,), (1.0,))

@@ -2,7 +2,8 @@
 
 A `Call` is one run of such a function: it knows how to run it on raw arrays and how to pull cotangents back through it.
 The pull is a `Call` itself, so gradients of gradients are recorded in the same way, to any order that the other library
-has. Forward mode transposes the pull, so that the function runs once there as well.
+has. Forward mode is a push, where the library has one for every function; else the pull is transposed, so that the
+function runs once there as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..autodiff.creation import asarray
 from ..autodiff.forward import Dual, dual, primal_at, tangent_at, variable, vjp_of
 from ..autodiff.recipe import Recipe
 from ..autodiff.tables import TENSORS
-from ..errors import DeviceError
+from ..errors import DeviceError, GradientError
 from ..operations import Operation
 from ..tensors.tensor import Tensor
 
@@ -46,6 +47,10 @@ class Call:
         """The same as a call, of the cotangents that are `given` and then of the tracked inputs."""
         raise NotImplementedError
 
+    def pushed(self, moving: tuple[bool, ...]) -> PushedCall | None:
+        """The call of the inputs and then of the tangents of those that are `moving`; None if there is none."""
+        return None
+
 
 class PulledCall(Call):
     """The pull through another call."""
@@ -56,6 +61,16 @@ class PulledCall(Call):
         """The gradients in their places, None where there is none."""
         rest = iter(gradients)
         return tuple([next(rest) if is_there else None for is_there in self.found])
+
+
+class PushedCall(Call):
+    """A call of inputs and tangents: its outputs are those of the inner call, then the tangents of some of them."""
+
+    has_tangent: tuple[bool, ...] = ()  # which outputs have one; known after it has run
+
+
+class NoForwardModeError(GradientError):
+    """A function that the other library cannot push tangents through."""
 
 
 class ForeignOperation(Operation):
@@ -108,10 +123,27 @@ def record(call: Call, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _with_tangents(call: Call, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """`record` in forward mode: the pull is linear in the cotangents, so its transpose gives the tangents."""
+    """`record` in forward mode."""
     level = max(x.level for x in tensors if isinstance(x, Dual))
     primals = [primal_at(x, level) for x in tensors]
     tangents = [tangent_at(x, level) for x in tensors]
+    pushed = call.pushed(tuple([t is not None for t in tangents]))
+    found = None if pushed is None else _push(pushed, primals, tangents, level)
+    return _transposed(call, primals, tangents, level) if found is None else found
+
+
+def _push(pushed: PushedCall, primals: list[Any], tangents: list[Any], level: int) -> tuple[Tensor, ...] | None:
+    """Outputs with tangents; None where the library cannot push tangents through this function."""
+    try:
+        results = iter(record(pushed, [*primals, *[t for t in tangents if t is not None]]))
+    except NoForwardModeError:
+        return None
+    outputs = [next(results) for _ in pushed.has_tangent]
+    return tuple([dual(out, next(results), level) if t else out for out, t in zip(outputs, pushed.has_tangent)])
+
+
+def _transposed(call: Call, primals: list[Any], tangents: list[Any], level: int) -> tuple[Tensor, ...]:
+    """Outputs with tangents: the pull is linear in the cotangents, so its transpose gives the tangents."""
     variables = [x if t is None else variable(x) for x, t in zip(primals, tangents)]
     outputs = record(call, variables)
     tracked = [out for out in outputs if resolved(out)._node is not None]

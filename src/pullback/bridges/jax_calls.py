@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import DtypeError, GradientError
-from .foreign import Call, PulledCall
+from .foreign import Call, NoForwardModeError, PulledCall, PushedCall
 
 Function = Callable[[list[Any]], list[Any]]
 
@@ -57,6 +57,9 @@ class JaxCall(Call):
 
         return _PulledJaxCall(f"gradient of {self.name}", function, sum(self.needs))
 
+    def pushed(self, moving: tuple[bool, ...]) -> PushedCall:
+        return _PushedJaxCall(self.name, self._function, moving)
+
     def _filled(self, given: Sequence[Any], where: Sequence[bool]) -> tuple[Any, ...]:
         """A cotangent for every output: zeros where there is none."""
         rest = iter(given)
@@ -72,6 +75,25 @@ class _PulledJaxCall(JaxCall, PulledCall):
     def __init__(self, name: str, function: Function, count: int) -> None:
         super().__init__(name, function)
         self.found = (True,) * count
+
+
+class _PushedJaxCall(JaxCall, PushedCall):
+    """`jax.jvp` of a function."""
+
+    def __init__(self, name: str, inner: Function, moving: tuple[bool, ...]) -> None:
+        def function(inputs: list[Any]) -> list[Any]:
+            primals, tangents = inputs[: len(moving)], inputs[len(moving) :]
+            of_moving = _of_tracked(inner, primals, moving)
+            try:
+                outputs, pushed = jax.jvp(of_moving, [x for x, moves in zip(primals, moving) if moves], tangents)
+            except (TypeError, NotImplementedError) as error:
+                if isinstance(error, NotImplementedError) or "custom_vjp" in str(error):
+                    raise NoForwardModeError(f"{name}: JAX has no forward mode here: {error}") from error
+                raise
+            self.has_tangent = tuple([_is_floating(out.dtype) for out in outputs])
+            return [*outputs, *[t for t, has_tangent in zip(pushed, self.has_tangent) if has_tangent]]
+
+        super().__init__(f"tangent of {name}", function)
 
 
 def _of_tracked(function: Function, raws: list[Any], needs: tuple[bool, ...]) -> Callable[..., tuple[Any, ...]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, Callable, Sequence
 
-from .. import modes, tree
-from ..autodiff.base import make, resolved
+import numpy as np
+
+from .. import backends, modes, tree
+from ..autodiff.base import make, resolved, values_of
+from ..autodiff.creation import asarray
 from ..autodiff.gradients import _conj
 from ..autodiff.graph import Leaf
-from ..errors import DtypeError, GradientError
+from ..errors import DeviceError, DtypeError, GradientError
 from ..tensors.tensor import Tensor
 from ..transforms.lifting import must_stay
 from ..transforms.reverse import vjp
@@ -20,7 +23,7 @@ __all__ = ["to_jax"]
 OnTensors = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
-def to_jax(function: Callable[..., Any]) -> Callable[..., Any]:
+def to_jax(function: Callable[..., Any], device: str | None = None) -> Callable[..., Any]:
     """A function of Pullback's as a function on JAX arrays, which `jax.jit`, `jax.grad` and `jax.vmap` transform.
 
     It runs on whatever JAX gives it, tracers included, so inside `jax.jit` it becomes part of JAX's program. Gradients
@@ -35,6 +38,10 @@ def to_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     ----------
     function
         What computes with Pullback's tensors on the devices of its arguments, and returns tensors.
+    device
+        Run it there instead, for example on "numpy" or "torch:cpu": what JAX could not make part of its program. Inside
+        `jax.jit` and `jax.vmap` JAX calls back to it (`jax.pure_callback`, one example after the other), after it has
+        run once on zeros, which tells the shapes of its results.
 
     Returns
     -------
@@ -50,17 +57,17 @@ def to_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     jax = require_jax("to_jax")
     if isinstance(function, (Tensor, jax.Array, type)) or not callable(function):
         raise DtypeError(f"to_jax: expected a function of Pullback's, got {type(function).__name__}.")
+    device = None if device is None else backends.for_device(device)[1]
     name = f"to_jax({getattr(function, '__name__', type(function).__name__)})"
 
     def bridged(*args: Any, **kwargs: Any) -> Any:
-        return _run(name, function, args, kwargs)
+        return _run(name, function, device, args, kwargs)
 
     return update_wrapper(bridged, function, updated=())
 
 
-def _run(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _run(name: str, function: Callable[..., Any], device: str | None, args: Any, kwargs: Any) -> Any:
     import jax
-    import numpy as np
 
     modes.refuse_in_trace(f"{name} computes with JAX arrays.")
     leaves, structure = jax.tree.flatten((args, kwargs))
@@ -82,30 +89,41 @@ def _run(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any
         given, named = jax.tree.unflatten(structure, filled)
         outputs, found = tree.flatten(function(*given, **named))
         for path, out in zip(found._paths(), outputs):
-            _check_output(name, path, out)
+            _check_output(name, path, out, device)
         shape.append(found)
         return outputs
 
-    results = _differentiable(name, on_tensors)(*arrays)
+    results = _differentiable(name, on_tensors, device, None)(*arrays)
     return tree.unflatten(shape[0], results)
 
 
-def _differentiable(name: str, function: OnTensors) -> Callable[..., tuple[Any, ...]]:
-    """`function` on JAX arrays, with its pullback, which is differentiable in the same way, as its gradient."""
+def _differentiable(
+    name: str, function: OnTensors, device: str | None, results: Sequence[Any] | None
+) -> Callable[..., tuple[Any, ...]]:
+    """`function` on JAX arrays, with its pullback, which is differentiable in the same way, as its gradient.
+
+    `results` are arrays like those that it gives, if that is known.
+    """
     import jax
     import jax.numpy as jnp
-    import numpy as np
 
     def is_floating(x: Any) -> bool:
         return jnp.issubdtype(x.dtype, jnp.inexact)
 
     def run(*arrays: Any) -> tuple[Any, ...]:
-        outputs = [resolved(out) for out in function([make(array, None) for array in arrays])]
-        _refuse_captured(name, outputs)
-        return tuple([out._raw for out in outputs])
+        if device is None:
+            outputs = [resolved(out) for out in function([make(array, None) for array in arrays])]
+            _refuse_captured(name, outputs)
+            return tuple([out._raw for out in outputs])
+        if not any(isinstance(array, jax.core.Tracer) for array in arrays):
+            return tuple([jnp.asarray(out) for out in _on_host(name, function, device, arrays)])
+        like = results or _on_host(name, function, device, [np.zeros(x.shape, x.dtype) for x in arrays])
+        shapes = tuple([jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like])
+        host = partial(_on_host, name, function, device)
+        return tuple(jax.pure_callback(lambda *given: host(given), shapes, *arrays, vmap_method="sequential"))
 
     def forward(*arrays: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return run(*arrays), arrays
+        return call(*arrays), arrays  # not `run`, which a transform further out would look into
 
     def backward(arrays: tuple[Any, ...], cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
         moving = [i for i, x in enumerate(arrays) if is_floating(x)]
@@ -124,7 +142,7 @@ def _differentiable(name: str, function: OnTensors) -> Callable[..., tuple[Any, 
             # JAX's cotangents are plain transposes, those of `pb.vjp` their conjugates
             return [_conj(g) for g in pullback([_conj(g) for g in seeds])]
 
-        outer = _differentiable(f"gradient of {name}", pulled)
+        outer = _differentiable(f"gradient of {name}", pulled, device, [arrays[i] for i in moving])
         found = dict(zip(moving, outer(*arrays, *[cotangents[i] for i in given])))
         return tuple([found[i] if i in found else np.zeros(x.shape, jax.dtypes.float0) for i, x in enumerate(arrays)])
 
@@ -133,17 +151,25 @@ def _differentiable(name: str, function: OnTensors) -> Callable[..., tuple[Any, 
     return call
 
 
-def _check_output(name: str, path: str, out: Any) -> None:
+def _on_host(name: str, function: OnTensors, device: str, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Run on values, on a device that is not JAX's: NumPy arrays of the results."""
+    outputs = function([asarray(np.asarray(array), device=device) for array in arrays])
+    _refuse_captured(name, [resolved(out) for out in outputs])
+    return tuple([values_of(out) for out in outputs])
+
+
+def _check_output(name: str, path: str, out: Any, device: str | None) -> None:
     where = f"result{path}" if path else "the result"
     if not isinstance(out, Tensor):
         raise DtypeError(
             f"{name}: {where} is of type {type(out).__name__}; expected tensors of Pullback's, in lists, tuples and "
             "dicts."
         )
-    if out.device.partition(":")[0] != "jax":
-        raise DtypeError(
+    if device is None and out.device.partition(":")[0] != "jax":
+        raise DeviceError(
             f"{name}: {where} is on {out.device!r}, and what runs there cannot be part of JAX's program. Compute on "
-            'the device of the arguments, and move what the function uses there: `t.to_device("jax")`.'
+            'the device of the arguments, and move what the function uses there: `t.to_device("jax")`; or let it all '
+            f"run there: `to_jax(function, device={out.device!r})`."
         )
 
 

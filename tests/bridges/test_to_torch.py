@@ -315,3 +315,16 @@ def test_wrong_arguments_and_results():
         pb.to_torch(pb.exp)(pb.ones(2))
     with pytest.raises(pb.DtypeError, match=r"result\['n'\] is of type int"):
         pb.to_torch(lambda x: {"n": 3})(torch.ones(2))
+
+
+def test_transforms_that_cannot_look_inside_are_refused():
+    f, x = pb.to_torch(lambda x: (pb.sin(x) * x).sum()), torch.ones(3)
+    forward_ad = torch.autograd.forward_ad
+    with pytest.raises(pb.GradientError, match=r"torch\.func"):
+        torch.func.grad(f)(x)
+    with pytest.raises(pb.GradientError, match=r"torch\.func"):
+        torch.func.vmap(f)(torch.ones(2, 3))
+    with pytest.raises(pb.GradientError, match=r"torch\.func"):
+        torch.func.jvp(f, (x,), (x,))
+    with forward_ad.dual_level(), pytest.raises(pb.GradientError, match="forward mode"):
+        f(forward_ad.make_dual(x, x))

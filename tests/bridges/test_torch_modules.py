@@ -280,6 +280,32 @@ def test_shared_parameters_are_one_variable():
     assert np.allclose(pb.tree.leaves(gradient)[0].numpy(), reference.head.weight.grad)
 
 
+def test_bridges_to_one_module_and_to_its_parts_share_variables():
+    theirs = network()
+    whole, again, part = pb.from_torch(theirs), pb.from_torch(theirs), pb.from_torch(theirs[0])
+    assert all(one is other for one, other in zip(whole.parameters(), again.parameters()))
+    assert part.weight is dict(whole.named_parameters())["0.weight"]
+    optimizer = pb.optim.SGD(whole.parameters(), lr=0.1)
+    x = pb.asarray(batch())
+    (part(x).sum() + whole.eval()(x).sum()).backward()
+    before = part.weight.tolist()
+    optimizer.step()
+    assert part.weight.tolist() != before and equal(part(x), theirs[0](torch.tensor(batch())))
+    assert equal(again.eval()(x), whole(x))
+    wrapped = pb.from_torch(torch.nn.Sequential(theirs))  # made after the step
+    assert equal(dict(wrapped.named_parameters())["0.0.weight"], theirs[0].weight)
+
+
+def test_another_bridge_does_not_see_the_values_of_a_call():
+    theirs = network().eval()
+    whole, part = pb.from_torch(theirs), pb.from_torch(theirs[0])
+    x = pb.asarray(batch())
+    before = part.weight.tolist()
+    zeros = {name: pb.zeros(p.shape, dtype=pb.float64) for name, p in whole.named_parameters()}
+    assert not pb.nn.functional_call(whole, zeros, x).detach().numpy().any()
+    assert part.weight.tolist() == before == theirs[0].weight.tolist()
+
+
 def test_frozen_parameters():
     theirs = network()
     theirs[0].requires_grad_(False)

@@ -24,7 +24,8 @@ def to_torch(function: Callable[..., Any]) -> Callable[..., Any]:
     `create_graph=True` works. Variables of Pullback's that the function uses without getting them as arguments have
     their gradients added to their `.grad` by `backward` of PyTorch's, as torch's own parameters have.
 
-    Inside `torch.no_grad()` or `pb.no_grad()` nothing is recorded. `torch.func` and `torch.compile` cannot look inside.
+    Inside `torch.no_grad()` or `pb.no_grad()` nothing is recorded. The transforms of `torch.func` and forward mode of
+    PyTorch's cannot look inside: they are refused.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def to_torch(function: Callable[..., Any]) -> Callable[..., Any]:
 def _run(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     import torch
 
-    from .torch_border import Border, Captured, Recorded, leaves_behind
+    from .torch_border import Border, Captured, Recorded, leaves_behind, refuse_transformed
 
     modes.refuse_in_trace(f"{name} computes with torch tensors.")
     leaves, structure = tree.flatten((args, kwargs))
@@ -70,6 +71,7 @@ def _run(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any
                 "Pass `t.data`, or call the function itself."
             )
     given = [leaves[i] for i in places]
+    refuse_transformed(name, given)
     recording = torch.is_grad_enabled() and modes.is_recording()
     tensors = [make(t.detach(), None) for t in given]
     variables = [alias(x) if recording and t.requires_grad else x for x, t in zip(tensors, given)]

@@ -173,6 +173,17 @@ def _keeps_graph() -> bool:
     return True if tell is None else tell()
 
 
+def refuse_transformed(name: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuse tensors inside transforms that autograd's functions, and so the border, do not take part in."""
+    is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda tensor: False)
+    for tensor in tensors:
+        if is_wrapped(tensor) or torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+            raise GradientError(
+                f"{name}: the transforms of torch.func and PyTorch's forward mode cannot look inside. Use "
+                "`torch.autograd.grad`, or transform the function itself with pb.grad, pb.vjp or pb.jvp."
+            )
+
+
 def leaves_behind(outputs: Sequence[Tensor], known: frozenset[Node]) -> list[Leaf]:
     """The variables that `outputs` depend on, without going past the nodes that are known."""
     stack = [node for out in outputs if (node := resolved(out)._node) is not None]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from contextlib import contextmanager
+import weakref
+from contextlib import ExitStack, contextmanager
 from threading import RLock
 from typing import Any, Iterator, Self
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import backends
 from ..errors import ConfigurationError
@@ -103,13 +105,12 @@ class Binding:
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
-        self.lock = RLock()
+        lock = RLock()
         self.tensors: dict[str, Tensor] = {}
         self.kinds: dict[str, str] = {}
         self.first_names: list[str] = []  # one for each parameter, however many names it has
         self.pairs: list[_Pair] = []
         self._mode = module.training
-        self._is_running = False
         self._written: dict[bool, dict[str, bool]] = {True: {}, False: {}}  # by mode: whether a run writes a buffer
         saved = set(module.state_dict().keys())
         known: dict[int, Tensor] = {}
@@ -129,12 +130,15 @@ class Binding:
                         )
                     self.kinds[name] = _UNSAVED if kind == _BUFFER and name not in saved else kind
                     if id(value) not in known:
-                        pair = _Pair(name, owner, local, kind == _PARAMETER and value.requires_grad)
+                        pair = _pair_of(value, name, owner, local, lock)
                         known[id(value)] = pair.tensor
                         self.pairs.append(pair)
                         if kind == _PARAMETER:
                             self.first_names.append(name)
                     self.tensors[name] = known[id(value)]
+        # bridges to one module, or to parts of it, have locks in common; all threads take them in one order
+        locks = {id(pair.lock): pair.lock for pair in self.pairs} or {id(lock): lock}
+        self._locks = [locks[key] for key in sorted(locks)]
         self._watch()
 
     def _watch(self) -> None:
@@ -152,25 +156,28 @@ class Binding:
     @contextmanager
     def running(self, training: bool) -> Iterator[None]:
         """Have the torch module ready to be run in this mode, by this thread alone."""
-        with self.lock:
+        with ExitStack() as stack:
+            for lock in self._locks:
+                stack.enter_context(lock)
             self.synchronize()
             if training != self._mode:  # modes of its parts are left alone otherwise
                 self.module.train(training)
                 self._mode = training
             buffers = [pair for pair in self.pairs if not pair.is_parameter]
-            was_running, self._is_running = self._is_running, True
+            for pair in self.pairs:
+                pair.uses += 1
             try:
                 with _GuardedBuffers(buffers, self._written[training]):
                     yield
             finally:
-                self._is_running = was_running
+                for pair in self.pairs:
+                    pair.uses -= 1
 
     def synchronize(self) -> None:
-        """Let both sides have what either has changed; while the module runs for us, its tensors are not its own."""
-        with self.lock:
-            if not self._is_running:
-                for pair in self.pairs:
-                    pair.synchronize()
+        """Let both sides have what either has changed."""
+        for pair in self.pairs:
+            with pair.lock:
+                pair.synchronize()
 
 
 class _Synchronize:
@@ -197,8 +204,10 @@ class _Synchronize:
 class _Pair:
     """A tensor of a torch module and the one of Pullback's that stands for it."""
 
-    def __init__(self, name: str, owner: torch.nn.Module, local: str, tracked: bool) -> None:
+    def __init__(self, name: str, owner: torch.nn.Module, local: str, lock: Any) -> None:
         self.name = name
+        self.lock = lock
+        self.uses = 0  # by bridges that are running the torch module, whose tensors are not its own then
         self.owner = owner
         self.local = local
         self.is_parameter = local in owner._parameters
@@ -207,7 +216,7 @@ class _Pair:
         self.tensor._raw, self.tensor._node = self._adopted, None
         self._raw: Any = self._adopted  # what Pullback's had then
         self._version = _version(self.theirs)
-        if tracked:
+        if self.is_parameter and self.theirs.requires_grad:
             self.tensor.set_requires_grad(True)
 
     @property
@@ -216,6 +225,8 @@ class _Pair:
         return getattr(self.owner, self.local)
 
     def synchronize(self) -> None:
+        if self.uses:
+            return
         is_ours_new = self.tensor._raw is not self._raw
         theirs = self.theirs
         is_theirs_new = not _is_same(theirs, self._adopted)
@@ -259,6 +270,21 @@ class _Pair:
             if gradient is not None and gradient.shape == tensor.shape:
                 tensor.grad = gradient.astype(tensor.dtype)
         self._adopted, self._raw, self._version = self.theirs.detach(), raw, _version(self.theirs)
+
+
+_pairs: Any = WeakIdKeyDictionary()  # weak references to pairs, by the torch module's tensor
+
+
+def _pair_of(theirs: Any, name: str, owner: torch.nn.Module, local: str, lock: Any) -> _Pair:
+    """The pair of a torch module's tensor, which is the same in every bridge: one parameter is one variable."""
+    known = _pairs.get(theirs)
+    pair = None if known is None else known()
+    if pair is None:
+        pair = _Pair(name, owner, local, lock)
+        _pairs[theirs] = weakref.ref(pair)
+    else:
+        pair.synchronize()
+    return pair
 
 
 def _is_same(x: Any, y: Any) -> bool:

@@ -178,6 +178,20 @@ def test_tensors_of_jax_come_back_to_jax():
     assert y.device == x.grad.device == "jax:cpu"
 
 
+def test_a_function_that_differentiates_inside():
+    def energy_and_forces(x):
+        x = x if x.requires_grad else x.requires_grad_()
+        energy = (x**4).sum()
+        (gradient,) = torch.autograd.grad(energy, x, create_graph=True)
+        return energy, -gradient
+
+    f = pb.from_torch(energy_and_forces)
+    x = normal(3)
+    assert pb.gradcheck(f, (x,), order=2)
+    energy, forces = f(pb.asarray(x))
+    assert np.isclose(energy.item(), (x**4).sum()) and np.allclose(forces.numpy(), -4 * x**3)
+
+
 def test_identity_and_views():
     f = pb.from_torch(lambda x: (x, x.T, x[0]))
     assert pb.gradcheck(f, (normal(2, 3),), order=2)
@@ -200,7 +214,7 @@ def test_no_grad_of_both_libraries_is_respected():
         assert not pb.from_torch(f)(x).requires_grad
     assert not pb.from_torch(f)(x.detach()).requires_grad
     assert pb.from_torch(f)(x).requires_grad
-    assert recording == [False, False, False, True]
+    assert recording == [False, False, True, True]
 
 
 def test_gradients_inside_no_grad_of_pytorch():
@@ -341,6 +355,10 @@ def test_torch_variables_are_not_lost():
         pb.from_torch(torch.exp)(w)
     with pytest.raises(pb.GradientError, match=r"uses a torch tensor of shape \(2,\).*no argument"):
         pb.from_torch(lambda x: x * w)(pb.tensor([1.0, 2.0], requires_grad=True))
+    with pytest.raises(pb.GradientError, match=r"no argument.*pb.no_grad\(\)"):
+        pb.from_torch(lambda x: x * w)(pb.ones(2))
+    with pb.no_grad():
+        assert pb.from_torch(lambda x: x * w)(pb.ones(2)).tolist() == [1, 1]
     w.requires_grad_(False)
     assert pb.from_torch(lambda x: x * w)(pb.tensor([1.0, 2.0], requires_grad=True)).requires_grad
 

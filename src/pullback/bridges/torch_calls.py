@@ -6,6 +6,7 @@ from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
+from .. import modes
 from ..errors import GradientError, PullbackError
 from .foreign import Call, PulledCall
 
@@ -27,17 +28,20 @@ class TorchCall(Call):
     def run(self, raws: Sequence[Any]) -> tuple[Any, ...]:
         function, self._function = self._function, None  # it holds the arguments
         assert function is not None
-        recording = any(self.needs) and torch.is_grad_enabled()
+        is_enabled = (
+            torch.is_grad_enabled() and modes.is_recording()
+        )  # also for what the function differentiates itself
+        recording = any(self.needs) and is_enabled
         inputs = [_input(raw, recording and needed) for raw, needed in zip(raws, self.needs)]
         versions = [_version(raw) for raw in raws]
         try:
-            with torch.set_grad_enabled(recording):
+            with torch.set_grad_enabled(is_enabled):
                 outputs = function(inputs)
         except RuntimeError as error:
             raise _explained_run(self.name, error) from error
         if [_version(raw) for raw in raws] != versions:
             raise GradientError(f"{self.name}: {_WRITES}")
-        if recording:
+        if is_enabled:
             _refuse_captured(self.name, inputs, outputs)
         return self._keep(inputs, outputs, recording)
 
@@ -131,7 +135,8 @@ def _refuse_captured(name: str, inputs: list[Any], outputs: list[Any]) -> None:
             raise GradientError(
                 f"{name}: the function uses a torch tensor of shape {tuple(captured.shape)} that requires a gradient "
                 "and is no argument, so its gradient would be lost. Pass it as an argument, give the whole "
-                "torch.nn.Module to pb.from_torch, or freeze it with `.requires_grad_(False)`."
+                "torch.nn.Module to pb.from_torch, or do without it: `.requires_grad_(False)`, or a call inside "
+                "pb.no_grad()."
             )
 
 

@@ -233,6 +233,26 @@ def test_buffers_are_counted_and_shared():
     assert theirs[1].running_mean.tolist() == [7] * 4
 
 
+def test_forward_mode_runs_the_module_once():
+    theirs = network()
+    model, reference = pb.from_torch(theirs), copy.deepcopy(theirs)
+    x, direction = batch(), batch(seed=2)
+    value, tangent = pb.jvp(model, (x,), (direction,))
+    with torch.no_grad():
+        low, middle, high = [reference(torch.tensor(x + step * direction)) for step in (-1e-6, 0.0, 1e-6)]
+    assert theirs[1].num_batches_tracked == 1  # `torch.func.jvp` refuses to run batch norm at all
+    assert np.allclose(value, middle) and np.allclose(tangent, (high - low) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def test_autocast_of_pytorch():
+    model = pb.from_torch(torch.nn.Linear(2, 1))
+    with torch.autocast("cpu", torch.bfloat16):
+        y = model(pb.ones((3, 2), device="torch:cpu"))
+    y.sum().backward()
+    assert y.dtype == pb.bfloat16 and model.weight.grad.dtype == pb.float32
+    assert model.weight.grad.tolist() == [[3, 3]]
+
+
 def test_buffers_that_are_assigned_anew_or_not_saved():
     class Average(torch.nn.Module):
         def __init__(self):

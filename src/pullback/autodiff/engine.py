@@ -322,7 +322,9 @@ def _conjugate(tensor: Any) -> Tensor:
 
 def _unbroadcast(gradients: tuple[Any, ...], unbroadcast: tuple[tuple[Any, Any], ...]) -> tuple[Any, ...]:
     """Undo broadcasting and promotion: bring each gradient to the shape and dtype of its input."""
-    return tuple([_unbroadcast_one(g, shape, dtype) for g, (shape, dtype) in zip(gradients, unbroadcast)])
+    return tuple(
+        [None if g is None else _unbroadcast_one(g, shape, dtype) for g, (shape, dtype) in zip(gradients, unbroadcast)]
+    )
 
 
 def _unbroadcast_one(g: Any, shape: Any, dtype: Any) -> Any:

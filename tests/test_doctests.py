@@ -23,9 +23,15 @@ NAMESPACES = (pb, pb.linalg, pb.fft, pb.random, pb.tree)
 #: What examples need beyond NumPy.
 NEEDS = {
     "pullback.backends.standard.StandardBackend": "array_api_strict",
+    "pullback.bridges.jax_functions.from_jax": "jax",
+    "pullback.bridges.jax_transforms.to_jax": "jax",
+    "pullback.bridges.torch_autograd.to_torch": "torch",
+    "pullback.bridges.torch_functions.from_torch": "torch",
+    "pullback.bridges.torch_modules.TorchModule": "torch",
     "pullback.compiler.calling.compiled.compile": "llvmlite",
     "pullback.compiler.calling.verification.compiled": "llvmlite",
     "README.md": "llvmlite",
+    "docs/bridges.md": "jax torch",
     "docs/compile.md": "llvmlite",
     "docs/devices.md": "torch",
     "docs/mlp.md": "llvmlite",
@@ -83,8 +89,8 @@ def test_docstring(name):
 
 def require_all_of(name: str) -> None:
     """Skip the test unless what these examples need is installed."""
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
+    for library in NEEDS.get(name, "").split():
+        pytest.importorskip(library)
 
 
 def check(test: doctest.DocTest) -> None:

@@ -69,6 +69,10 @@ __version__ = "0.1.0"
 if _TYPE_CHECKING:
     from . import data, fft, linalg, nn, optim, train
     from .autodiff.autocast import autocast
+    from .bridges.jax_functions import from_jax
+    from .bridges.jax_transforms import to_jax
+    from .bridges.torch_autograd import to_torch
+    from .bridges.torch_functions import from_torch
     from .compiler.calling import compile, compiled
     from .autodiff.checkpointing import (
         BalancedCheckpointing,
@@ -96,6 +100,10 @@ _LATER = {  # what a program that only differentiates need not wait for: loaded 
         "autodiff.autocast": "autocast",
         "autodiff.checkpointing": """
             BalancedCheckpointing BudgetCheckpointing NoCheckpointing checkpoint checkpointing""",
+        "bridges.jax_functions": "from_jax",
+        "bridges.jax_transforms": "to_jax",
+        "bridges.torch_autograd": "to_torch",
+        "bridges.torch_functions": "from_torch",
         "compiler.calling": "compile compiled",
         "files.tensors": "load save",
         "functions.control_flow": "cond scan while_loop",

@@ -32,7 +32,7 @@ def walk(
     wrt: frozenset[Node] | None = None,
     retain_graph: bool = False,
     create_graph: bool = False,
-    guarded: bool = False,
+    guarded: Any = False,
     stop: bool = False,
     hooks_since: int = -1,
 ) -> dict[Node, Any]:
@@ -63,6 +63,11 @@ def walk(
         release = False  # not before the end: symbols take no memory
     window = None  # of a guarded walk, once there is more than one
     beginning = dict(cotangents)
+    roots = guarded if type(guarded) is tuple else ()  # on a device: not looked at yet
+    on_device = guarded and release and (bool(roots) or guard.is_on_device(cotangents))
+    if roots and not release:
+        guard.check_root(make(roots[0], None), next(iter(cotangents)), waiting=True)
+    guarded = bool(guarded) and not on_device
     held, most = 0, guard.WINDOW_BYTES  # bytes kept alive in the window
     kept: dict[Node, Any] = {}
     sums: dict[Node, Any] = {}  # cotangents in buffers that this walk made: more is added to them in place
@@ -145,7 +150,9 @@ def walk(
         if wrt is not None:
             kept.update((node, g) for node, g in cotangents.items() if node in wrt)
             cotangents = kept
-        if guarded:
+        if on_device:
+            guard.check_on_device(order, cotangents, roots)
+        elif guarded:
             if window is None and useful is None and guard.all_finite(cotangents.values()):
                 if release:
                     for node in order:
@@ -258,8 +265,8 @@ class _Visitor:
         recipe = node.recipe
         gradients = self._on_tensors(node, g) if self.create_graph else recipe.backward(g, *node.saved)
         if node in self.masked:
-            if recipe.singular and not guard.all_finite(gradients):
-                gradients = self._with_finite_factors(node, g)
+            if recipe.singular:
+                gradients = self._where_not_masked(node, g, gradients)
             self.masked.update(node.inputs)
         elif recipe.masking:
             self.masked.update(node.inputs)
@@ -272,6 +279,14 @@ class _Visitor:
             return _through_portable_form(node, g)
         rule = recipe.backward if recipe.on_tensors else tensor_table().recipe(recipe.operation, recipe.mask).backward
         return rule(g, *_as_tensors(node))
+
+    def _where_not_masked(self, node: Node, g: Any, gradients: Any) -> Any:
+        """The gradients of an elementwise operation, zero where `g` is, also where its factor is not finite."""
+        if self.create_graph or not guard.is_on_device({node: g}):
+            return gradients if guard.all_finite(gradients) else self._with_finite_factors(node, g)
+        xp = _namespace(g)
+        zeros = xp.equal(g, 0)  # nobody waits for the device to say whether it matters
+        return tuple([gradient if gradient is None else xp.cleared(zeros, gradient) for gradient in gradients])
 
     def _with_finite_factors(self, node: Node, g: Any) -> tuple[Any, ...]:
         """An elementwise operation's gradients, where a zero cotangent stays zero even if the factor is not finite.
@@ -307,7 +322,9 @@ def _conjugate(tensor: Any) -> Tensor:
 
 def _unbroadcast(gradients: tuple[Any, ...], unbroadcast: tuple[tuple[Any, Any], ...]) -> tuple[Any, ...]:
     """Undo broadcasting and promotion: bring each gradient to the shape and dtype of its input."""
-    return tuple([_unbroadcast_one(g, shape, dtype) for g, (shape, dtype) in zip(gradients, unbroadcast)])
+    return tuple(
+        [None if g is None else _unbroadcast_one(g, shape, dtype) for g, (shape, dtype) in zip(gradients, unbroadcast)]
+    )
 
 
 def _unbroadcast_one(g: Any, shape: Any, dtype: Any) -> Any:

@@ -9,18 +9,68 @@ from __future__ import annotations
 
 import sys
 from functools import cache, update_wrapper
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 import numpy as np
 
-from .. import modes
+from .. import backends, modes
 from ..operations import OPERATIONS, Operation
 from . import apply as general, base
 from .graph import LIBRARY, Node, next_sequence_number, record_site
-from .recipe import compiled
-from .tables import NUMPY_TABLE
+from .recipe import Table, compiled
+from .tables import NUMPY_TABLE, table_for
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Library(NamedTuple):
+    """What the templates need of a library whose arrays are all of one type."""
+
+    table: Table
+    array_type: type
+    from_scalar: Any
+    inexact: frozenset[Any] = frozenset()  # dtypes that can have a gradient
+    number_fits: str = "{}.dtype in inexact"  # whether a Python number beside an array leaves its dtype as it is
+    look: str = "pass"
+    is_exact: str = "out.dtype not in inexact"
+    is_unknown: str = "False"
+
+
+NUMPY = Library(
+    NUMPY_TABLE,
+    np.ndarray,
+    np.asarray,
+    number_fits='{}.dtype.kind != "V"',
+    look="kind = out.dtype.kind",
+    is_exact='kind in "biu"',
+    is_unknown='kind not in "fc"',
+)
+
+
+class Ways(dict[type, Any]):
+    """The short ways of an operation on the arrays of other libraries, by their type; None where there is none."""
+
+    def __init__(self, operation: Operation, prepare: Any, *more: Any) -> None:
+        self._operation, self._prepare, self._more = operation, prepare, more
+
+    def __missing__(self, array_type: type) -> Any:
+        backend = backends.of_type(array_type)
+        way = None
+        if backend is not None and backend.inexact:
+            operation = self._operation
+            library = Library(table_for(backend), array_type, backend.from_scalar, backend.inexact)
+            arguments = ", ".join((*operation.inputs, *(() if self._more else operation.static)))
+            way = _stub(operation.name, arguments, lambda made: self._prepare(made, operation, library, *self._more))
+        self[array_type] = way
+        return way
+
+
+class _Nowhere(dict[type, Any]):
+    def __missing__(self, array_type: type) -> None:
+        return None
+
+
+NOWHERE = _Nowhere()
 
 _users_code: list[Any] = [None]  # the code that called last and is not the library's: looked at first
 
@@ -61,6 +111,9 @@ def function(x):
             node.saved = ({saved})
             node.unbroadcast = None
 {finish}
+        way = ways[type(a)]
+        if way is not None:
+            return way(x)
     return general(x)
 """
 
@@ -78,13 +131,13 @@ def function(x, y):
             else:
                 b = y
                 q = None
-                ordinary = type(a) is ndarray and (type(y) is float or type(y) is int) and a.dtype.kind != "V"
+                ordinary = type(a) is ndarray and (type(y) is float or type(y) is int) and {number_fits_a}
         else:
             a = x
             p = None
             b = y._raw if type(y) is Tensor else None
             q = y._node if type(y) is Tensor else None
-            ordinary = type(b) is ndarray and (type(x) is float or type(x) is int) and b.dtype.kind != "V"
+            ordinary = type(b) is ndarray and (type(x) is float or type(x) is int) and {number_fits_b}
         if ordinary:
             try:
                 out = {expression}
@@ -128,12 +181,20 @@ def function(x, y):
                 t._node = None
                 return t
 {finish}
+        way = ways[type(a if type(x) is Tensor else b)]
+        if way is not None:
+            return way(x, y)
     return general(x, y)
 """
 
 # Python's operators reach NumPy's loops a little faster than calls of the ufuncs do.
 _OPERATORS = {"add": "a + b", "subtract": "a - b", "multiply": "a * b", "divide": "a / b"}
 _LOCAL_NAMES = {"x": "a", "y": "b", "out": "out"}
+
+
+def _finish(library: Library) -> str:
+    """The end of a template; another library's is called by NumPy's, which the user called."""
+    return _FINISH if library is NUMPY else _FINISH.replace("getframe(1)", "getframe(2)")
 
 
 def _saved(recipe: Any) -> str:
@@ -171,11 +232,11 @@ def function({arguments}):
             out = asarray(out)
         t = Tensor()
         t._raw = out
-        kind = out.dtype.kind
-        if m is NO_GRAD or ({untracked}) or kind in "biu":
+        {look}
+        if m is NO_GRAD or ({untracked}) or {is_exact}:
             t._node = None
             return t
-        if kind not in "fc":
+        if {is_unknown}:
             return apply(operation, ({inputs}), ({static}))
         mask = ({mask})
         recipe = recipes.get(mask) or recipe_for(mask)
@@ -185,6 +246,10 @@ def function({arguments}):
         node.saved = recipe.gather(({raws}), ({static}), (out,), ())
         node.unbroadcast = None if {same_dtype} else unbroadcasting(operation, ({raws}), ({nodes}), out)
 {finish}
+    if type({first}) is Tensor and (m is None or m is NO_GRAD):
+        way = ways[type({first}._raw)]
+        if way is not None:
+            return way({arguments})
     return apply(operation, ({inputs}), ({static}))
 """
 
@@ -193,15 +258,15 @@ def call_for(name: str) -> Any:
     """The function (*inputs, *static) of an operation, with its kernel's arguments in its kernel's order."""
     operation = OPERATIONS[name]
     arguments = ", ".join((*operation.inputs, *operation.static))
-    return _stub(name, arguments, lambda function: _prepare_call(function, operation))
+    return _stub(name, arguments, lambda function: _prepare_call(function, operation, NUMPY))
 
 
-def _prepare_call(function: Any, operation: Operation) -> None:
+def _prepare_call(function: Any, operation: Operation, library: Library) -> None:
     inputs = operation.inputs
     recipes: dict[tuple[bool, ...], Any] = {}
 
     def recipe_for(mask: tuple[bool, ...]) -> Any:
-        recipes[mask] = recipe = NUMPY_TABLE.recipe(operation, mask)
+        recipes[mask] = recipe = library.table.recipe(operation, mask)
         return recipe
 
     def listed(pattern: str, names: tuple[str, ...] = inputs) -> str:
@@ -214,6 +279,10 @@ def _prepare_call(function: Any, operation: Operation) -> None:
     ]
     source = _GENERAL.format(
         arguments=", ".join((*inputs, *operation.static)),
+        first=inputs[0],
+        look=library.look,
+        is_exact=library.is_exact,
+        is_unknown=library.is_unknown,
         ordinary=" and ".join([first, *optional]),
         unpack="\n        ".join(unpack),
         raws=listed("{}_a"),
@@ -226,10 +295,11 @@ def _prepare_call(function: Any, operation: Operation) -> None:
         same_dtype=" and ".join(
             [f"{inputs[0]}_a.dtype is out.dtype"] + [f"({x}_a is None or {x}_a.dtype is out.dtype)" for x in inputs[1:]]
         ),
-        finish=_FINISH.replace("\n            ", "\n        "),
+        finish=_finish(library).replace("\n            ", "\n        "),
     )
     names = {"recipes": recipes, "recipe_for": recipe_for, "unbroadcasting": general.unbroadcasting}
-    _replace_code(function, source, {**_names_for(operation), **names})
+    ways = Ways(operation, _prepare_call) if library is NUMPY else NOWHERE
+    _replace_code(function, source, {**_names_for(operation, library), **names, "ways": ways})
 
 
 def fast_path(function: F) -> F:
@@ -245,23 +315,25 @@ def fast_operator(name: str) -> Callable[[F], F]:
 def _before(function: F, operation: Operation) -> F:
     """The short way, and `function` where it does not lead on."""
     arguments = ", ".join(operation.inputs)
-    stub = _stub(operation.name, arguments, lambda made: _prepare_function(made, operation, function))
+    stub = _stub(operation.name, arguments, lambda made: _prepare_function(made, operation, NUMPY, function))
     update_wrapper(stub, function)
     return stub
 
 
-def _prepare_function(function: Any, operation: Operation, otherwise: Any) -> None:
-    names = {**_names_for(operation), "general": otherwise}
+def _prepare_function(function: Any, operation: Operation, library: Library, otherwise: Any) -> None:
+    ways = Ways(operation, _prepare_function, otherwise) if library is NUMPY else NOWHERE
+    names = {**_names_for(operation, library), "general": otherwise, "ways": ways}
     if operation.inputs == ("x",):
-        names["recipe"] = NUMPY_TABLE.recipe(operation, (True,))
-        source = _UNARY.format(saved=_saved(names["recipe"]), finish=_FINISH)
+        names["recipe"] = library.table.recipe(operation, (True,))
+        source = _UNARY.format(saved=_saved(names["recipe"]), finish=_finish(library))
     else:
         saved = {}
         for label, mask in (("xy", (True, True)), ("x", (True, False)), ("y", (False, True))):
-            names[f"recipe_{label}"] = recipe = NUMPY_TABLE.recipe(operation, mask)
+            names[f"recipe_{label}"] = recipe = library.table.recipe(operation, mask)
             saved[f"saved_{label}"] = _saved(recipe)
-        expression = _OPERATORS.get(operation.name, "kernel(a, b)")
-        source = _BINARY.format(expression=expression, finish=_FINISH, **saved)
+        expression = _OPERATORS.get(operation.name, "kernel(a, b)") if library is NUMPY else "kernel(a, b)"
+        fits = {f"number_fits_{name}": library.number_fits.format(name) for name in "ab"}
+        source = _BINARY.format(expression=expression, finish=_finish(library), **saved, **fits)
     _replace_code(function, source, names)
 
 
@@ -283,14 +355,15 @@ def _stub_code(arguments: str) -> Any:
     return compiled(f"def function({arguments}):\n    prepare()\n    return function({arguments})")
 
 
-def _names_for(operation: Operation) -> dict[str, Any]:
+def _names_for(operation: Operation, library: Library) -> dict[str, Any]:
     """The names that every template uses."""
     return {
         "Tensor": base.Tensor,
         "Node": Node,
-        "ndarray": np.ndarray,
-        "asarray": np.asarray,
-        "kernel": getattr(NUMPY_TABLE.xp, operation.name),
+        "ndarray": library.array_type,
+        "asarray": library.from_scalar,
+        "inexact": library.inexact,
+        "kernel": getattr(library.table.xp, operation.name),
         "mode": modes.current,
         "NO_GRAD": modes.NO_GRAD,
         "next_seq": next_sequence_number,

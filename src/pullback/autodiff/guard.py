@@ -19,7 +19,7 @@ from .. import backends, modes
 from ..errors import NumericalInstabilityError
 from .apply import Outputs
 from .graph import Node, is_library
-from .provenance import born_forward, describe_backward, describe_outputs
+from .provenance import born_forward, describe_backward, describe_outputs, kind_of_bad, place
 
 WINDOW_BYTES = 32 * 2**20
 _ndarray = np.ndarray
@@ -88,6 +88,7 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
     """
     small = []
     dtype = None
+    others: dict[Any, list[Any]] = {}
     for g in cotangents:
         if type(g) is _ndarray:
             if g.nbytes <= 2048 and (g.dtype is dtype or (dtype is None and g.dtype.char in _MOST)):
@@ -106,10 +107,10 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
             backend = backends.of(raw)
             if not backend.is_concrete(raw):  # nobody can tell yet
                 return False
-            xp = backend.xp
-            if not bool(xp.all(xp.isfinite(raw))):
-                return False
-    return dtype is None or _finite_array(np.frombuffer(b"".join(small), dtype))
+            others.setdefault(backend, []).append(raw)
+    if dtype is not None and not _finite_array(np.frombuffer(b"".join(small), dtype)):
+        return False
+    return not others or all([flag for backend, raws in others.items() for flag in backend.finite(raws)])
 
 
 _MOST = {"f": 2.0**98, "d": 2.0**994}  # sums of squares of moderate numbers: an optimizer's state has room for these
@@ -158,8 +159,11 @@ def check_when_run(raws: Iterable[Any]) -> bool:
     return trace is not None
 
 
-def check_root(loss: Any, node: Node) -> bool:
-    """Look at the value that a walk starts from; whether the walk is to be guarded."""
+def check_root(loss: Any, node: Node, waiting: bool = False) -> Any:
+    """Look at the value that a walk starts from; whether the walk is to be guarded.
+
+    For a value on a device the answer is that value, for the walk to look at in the end, unless `waiting`.
+    """
     if not is_on(node):
         return False
     raw = loss._raw
@@ -168,10 +172,13 @@ def check_root(loss: Any, node: Node) -> bool:
     if type(raw) is _ndarray and raw.size == 1:
         value = complex(raw.item())
         fine = isfinite(value.real) and isfinite(value.imag)
-    elif backends.of(raw).is_concrete(raw):
-        fine = is_finite(raw)
     else:
-        return False
+        backend = backends.of(raw)
+        if not backend.is_concrete(raw):
+            return False
+        if backend.is_on_device(raw) and not waiting:
+            return (raw,)
+        fine = is_finite(raw)
     if not fine:
         report(born_forward(node, loss._raw, is_finite))
     return True
@@ -185,6 +192,34 @@ def check_outputs(operation: Any, inputs: Any, outputs: Any) -> None:
 
 def _is_floating(raw: Any) -> bool:
     return backends.of(raw).dtype_of(raw).kind in ("float", "complex")
+
+
+def is_on_device(seeds: dict[Node, Any]) -> bool:
+    """Whether a walk from these cotangents is computed elsewhere: looking at anything on its way would wait for it."""
+    for g in seeds.values():
+        raw = getattr(g, "_raw", g)
+        backend = backends.of(raw)
+        return backend is not None and backend.is_on_device(raw)
+    return False
+
+
+def check_on_device(order: list[Node], cotangents: dict[Node, Any], roots: tuple[Any, ...]) -> None:
+    """Look once at all that a walk on a device has come to, and where it came from; what it has passed is gone."""
+    if all_finite((*roots, *cotangents.values())):
+        return
+    if not all_finite(roots):
+        report(
+            f"the result is {kind_of_bad(roots[0])}. On a device it is looked at in the end, when the values before it "
+            'are gone: compute it again under `pb.guard("trace")` to have the operation named.'
+        )
+        return
+    bad = {node for node, g in cotangents.items() if not all_finite((g,))}
+    last = next((node for node in order if not bad.isdisjoint(node.inputs)), None)
+    where = "" if last is None else f"; the first is what `{last.recipe.operation.name}` passes on: {place(last)}"
+    report(
+        f"the gradients of {len(bad)} of {len(cotangents)} variables are not finite{where}. To have the operation "
+        "named where it began, call it again with retain_graph=True."
+    )
 
 
 class Window:

@@ -13,7 +13,7 @@ serves raw arrays of every backend, tensors (for higher orders) and traced progr
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Mapping
 
 from ..operations import OPERATIONS, Operation
 
@@ -59,6 +59,14 @@ class Table:
             OPERATIONS[name] = Operation(
                 name, inputs, static, differentiable=every_input if joint else rules, **marks_and_rules
             )
+
+    def replace(self, rules: Mapping[str, Mapping[str, Rule]]) -> None:
+        """Use these rules in place of those for the same inputs; what is kept for them must be the same."""
+        for name, own in rules.items():
+            for key, rule in own.items():
+                if argument_names(rule) != argument_names(self.rules[name][key]):
+                    raise TypeError(f"the rule of {name} for {key} must have the arguments of the table's rule.")
+            self.rules[name] = {**self.rules[name], **own}
 
     def recipe(self, operation: Operation, mask: tuple[bool, ...]) -> Recipe:
         """The recipe for the case that exactly the inputs in `mask` are tracked."""

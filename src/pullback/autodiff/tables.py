@@ -19,6 +19,7 @@ def table_for(backend: Any) -> Table:
     table = _tables.get(id(backend))
     if table is None:
         table = _tables[id(backend)] = Table(backend.xp, MODULES)
+        table.replace(backend.rules(dict(table.rules)))
     return table
 
 

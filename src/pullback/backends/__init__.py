@@ -63,6 +63,11 @@ def of(raw: Any) -> Any:
         return _found(raw)
 
 
+def of_type(array_type: type) -> Backend | None:
+    """The backend of arrays of a type that `of` was asked about before."""
+    return _by_type.get(array_type)
+
+
 def _found(raw: Any) -> Backend | None:
     """The backend of an object whose type is met for the first time; subclasses belong to their base's backend."""
     array_type = type(raw)

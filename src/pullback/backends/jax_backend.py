@@ -12,7 +12,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import DtypeError
 from .complex_limits import LIMITS, with_limits
-from .standard import StandardBackend
+from .standard import Later, StandardBackend
 from .standard_indexing import Indexing, basic_index
 
 _WIDE = {"int64": "int32", "uint64": "uint32"}
@@ -33,7 +33,7 @@ class JaxBackend(StandardBackend):
         super().__init__(_NAMESPACE, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)
 
     def kernels(self) -> Mapping[str, Any]:
-        general = Indexing(self, _Later(self))
+        general = Indexing(self, Later(self))
 
         def concrete(index: Any) -> bool:
             parts = index if isinstance(index, tuple) else (index,)
@@ -127,6 +127,9 @@ class JaxBackend(StandardBackend):
             if not -size <= found < size:
                 raise IndexError(f"index {found} is out of bounds for an axis of size {size}")
 
+    def is_on_device(self, raw: Any) -> bool:
+        return not isinstance(raw, jax.core.Tracer) and next(iter(raw.devices())).platform != "cpu"
+
     def is_concrete(self, raw: Any) -> bool:
         return not isinstance(raw, jax.core.Tracer)
 
@@ -135,16 +138,6 @@ class JaxBackend(StandardBackend):
 
     def copy(self, raw: Any) -> Any:
         return jnp.array(raw, copy=True)
-
-
-class _Later:
-    """The backend's kernels, which are made after its indexing."""
-
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend.xp, name)
 
 
 def _label(device: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 from ..dtypes import DType
 from ..errors import DeviceError
@@ -84,6 +84,17 @@ class Backend:
         """Whether `raw` has values now; arrays inside a program that is being traced have none."""
         return True
 
+    def is_on_device(self, raw: Any) -> bool:
+        """Whether `raw` is computed while Python goes on: looking at it waits for a device."""
+        return False
+
+    def finite(self, raws: Sequence[Any]) -> list[bool]:
+        """Which of these arrays have finite elements only; a device is waited for once."""
+        if not raws:
+            return []
+        flags = [self.xp.all(self.xp.isfinite(raw)) for raw in raws]
+        return self.to_numpy(self.xp.stack(flags, 0)).tolist() if len(flags) > 1 else [bool(flags[0])]
+
     def is_complex(self, raw: Any) -> bool:
         return self.dtype_of(raw).kind == "complex"
 
@@ -94,6 +105,13 @@ class Backend:
     def custom_kernel(self, operation: Any) -> Any:
         """The kernel of an operation of the user's own, which may want to be called in another way."""
         return operation.kernel
+
+    def rules(self, general: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        """Gradient rules that the library has itself, by operation and input, with the arguments of the table's.
+
+        `general` are the table's, for what the library's cannot do.
+        """
+        return {}
 
     def is_exclusive(self, holder: Any, attribute: str) -> bool:
         """Whether `getattr(holder, attribute)` is a writable array whose memory nobody else can see."""
@@ -125,6 +143,10 @@ class Backend:
 
     #: The class of this backend's tensors where it is not `Tensor` itself; it has `of_raw(array)`.
     tensor_class: Any = None
+
+    #: The dtypes that can have a gradient, where every array has values and is of its type alone: operations on
+    #: such arrays take a shorter way.
+    inexact: frozenset[Any] = frozenset()
 
     #: Whether arrays can be written in place at all (not so in JAX).
     writable = True

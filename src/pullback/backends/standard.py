@@ -57,6 +57,10 @@ class StandardBackend(Backend):
         """Kernels that this library has itself, by operation; they come before all others."""
         return {}
 
+    def direct(self, operation: Any, function: Any, kernel: Any) -> Any:
+        """`kernel`, which prepares its arguments for the namespace's `function`, or one that knows when it need not."""
+        return kernel
+
     # -- dtypes ------------------------------------------------------------------------------------
 
     def _find_dtype(self, dtype: dtypes.DType) -> Any:
@@ -155,6 +159,16 @@ class StandardBackend(Backend):
 
     def copy(self, raw: Any) -> Any:
         return self.namespace.asarray(raw, copy=True)
+
+
+class Later:
+    """The kernels of a backend, for some that are made before them."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend.xp, name)
 
 
 def _refuse_copy(copy: bool | None, how: str) -> None:

@@ -43,11 +43,11 @@ class StandardKernels(Kernels):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        kernel = self._standard(name) or self._portable(name)
+        kernel = self._standard(name) or self.composed(name)
         self.__dict__[name] = kernel
         return kernel
 
-    def _portable(self, name: str) -> Any:
+    def composed(self, name: str) -> Any:
         """The kernel made of others; one of an array of real numbers is given what it is written for."""
         kernel, operation = portable.bind(name, self), OPERATIONS.get(name)
         if operation is None or not (operation.real and operation.inputs == ("x",)):
@@ -76,7 +76,9 @@ class StandardKernels(Kernels):
         if operation.standard != "main":
             namespace = getattr(namespace, operation.standard, None)
         function = getattr(self._arithmetic, name, None) or getattr(namespace, name, None)
-        return None if function is None else self._adapted(operation, function)
+        return (
+            None if function is None else self._backend.direct(operation, function, self._adapted(operation, function))
+        )
 
     def _adapted(self, operation: Operation, function: Any) -> Any:
         prepare = self._preparation(operation)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+import math
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import torch
 
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
-from . import torch_namespace
-from .standard import StandardBackend
+from . import torch_kernels, torch_namespace
+from .numpy.ownership import is_sole_holder
+from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
 from .torch_unsigned import on_bits
 
@@ -20,6 +22,7 @@ class TorchBackend(StandardBackend):
 
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
+        self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
 
     def kernels(self) -> Mapping[str, Any]:
         def native(x: Any, index: Any) -> Any:
@@ -77,7 +80,18 @@ class TorchBackend(StandardBackend):
             flat = x.clone(memory_format=torch.contiguous_format).reshape(-1)
             return flat.index_add_(0, where.reshape(-1), added).reshape(x.shape)
 
-        return {"getitem": getitem, "setitem": on_bits(setitem), "index_add": on_bits(index_add)}
+        return {
+            "getitem": getitem,
+            "setitem": on_bits(setitem),
+            "index_add": on_bits(index_add),
+            **torch_kernels.kernels(Later(self)),
+        }
+
+    def direct(self, operation: Any, function: Any, kernel: Any) -> Any:
+        return torch_kernels.direct(operation, function, kernel)
+
+    def rules(self, general: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        return torch_kernels.rules(general)
 
     # -- devices -----------------------------------------------------------------------------------
 
@@ -136,6 +150,29 @@ class TorchBackend(StandardBackend):
             return host.to(torch.float32).numpy().astype(dtypes.numpy_dtype(dtypes.bfloat16))
         return host.numpy()
 
+    def is_on_device(self, raw: Any) -> bool:
+        return raw.device.type != "cpu"
+
+    def finite(self, raws: Sequence[Any]) -> list[bool]:
+        groups: dict[Any, list[int]] = {}
+        for i, raw in enumerate(raws):
+            if raw.numel() and (raw.is_floating_point() or raw.is_complex()):
+                groups.setdefault((raw.dtype, raw.device), []).append(i)
+        result = [True] * len(raws)
+        for places in groups.values():
+            arrays = [torch.view_as_real(raws[i]) if raws[i].is_complex() else raws[i] for i in places]
+            largest = torch.stack(torch._foreach_norm(arrays, math.inf))  # few launches for all of them
+            for i, is_finite in zip(places, torch.isfinite(largest).tolist()):
+                result[i] = is_finite
+        return result
+
+    def is_exclusive(self, holder: Any, attribute: str) -> bool:
+        if not is_sole_holder(holder, attribute):
+            return False
+        raw = getattr(holder, attribute)
+        storage = raw.untyped_storage()
+        return raw._use_count() == 1 and _count(storage._cdata) == _ALONE and storage.resizable()
+
     def copy(self, raw: Any) -> Any:
         return raw.clone(memory_format=torch.contiguous_format)
 
@@ -190,5 +227,24 @@ def _ascending(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[An
         place += not isinstance(part, int)
     return tuple(parts), flipped
 
+
+_count = torch._C._storage_Use_Count
+
+
+def _count_alone() -> int:
+    """How many count as users of a storage that one tensor and one local name have; -1 where one more is not seen.
+
+    Memory of other libraries has users that are not counted: it cannot be resized.
+    """
+    raw = torch.empty(2)
+    storage = raw.untyped_storage()
+    alone = _count(storage._cdata)
+    view = raw[:1]
+    shared = _count(storage._cdata)
+    del view
+    return alone if shared > alone and storage.resizable() else -1
+
+
+_ALONE = _count_alone()
 
 BACKEND = TorchBackend()

@@ -143,7 +143,7 @@ def _differentiated(
     guarded = guard.is_asked_for() and loss is not None and loss.requires_grad
     if guarded:
         root = resolved(loss)
-        guard.check_root(root, root._node)
+        guard.check_root(root, root._node, waiting=True)
     return done, [_conj(g) for g in done.gradients(pairs, guarded=guarded)]
 
 

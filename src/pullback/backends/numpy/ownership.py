@@ -26,6 +26,11 @@ def is_sole_owner(holder: Any, attribute: str) -> bool:
     return flags.writeable and _owns_base(raw)
 
 
+def is_sole_holder(holder: Any, attribute: str) -> bool:
+    """Whether nothing else in Python refers to `getattr(holder, attribute)`, an array of any library."""
+    return getrefcount(getattr(holder, attribute)) == _SOLE
+
+
 def counts_are_exact() -> bool:
     """Whether the count of an object's references says who holds it: not without the global lock."""
     return sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()

@@ -56,3 +56,8 @@ def conjugate(xp: Any, x: Any) -> Any:
 
 def adjoint(xp: Any, x: Any) -> Any:
     return xp.conjugate(xp.matrix_transpose(x))
+
+
+def cleared(xp: Any, mask: Any, x: Any) -> Any:
+    """Zeros where `mask` holds, and `x` elsewhere."""
+    return xp.where(mask, xp.zeros_like(x), x)

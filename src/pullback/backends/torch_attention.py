@@ -1,0 +1,131 @@
+"""PyTorch's fused attention, forward and backward, without a mask other than the causal one and without dropout.
+
+The residual is the logarithm of each row's denominator, as in the portable kernel: whoever has computed it, either can
+compute the gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def attention_kernels(general: Any) -> dict[str, Any]:
+    def attention(
+        q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float, dropout: float, *random: Any
+    ) -> Any:
+        forward = _FORWARD.get(_library(q, k, v, mask, is_causal, dropout))
+        if forward is None:
+            return general("attention")(q, k, v, mask, is_causal, scale, dropout, *random)
+        out, lse = forward(_flat(q), *_keys(q, k, v), is_causal, scale)
+        return out.reshape(q.shape), lse.reshape(q.shape[:-1])
+
+    def attention_gradient(
+        g: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, needs: Any, is_causal: bool, scale: float,
+        dropout: float, *random: Any,
+    ) -> Any:  # fmt: skip
+        backward = _BACKWARD.get(_library(q, k, v, mask, is_causal, dropout))
+        if backward is None or g.dtype != q.dtype:
+            return general("attention_gradient")(g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, *random)
+        keys, values = _keys(q, k, v)
+        lse = lse.reshape(-1, *lse.shape[-2:])
+        dq, dk, dv = backward(_flat(g), _flat(q), keys, values, _flat(out), lse, is_causal, scale)
+        return dq.reshape(q.shape), _summed(dk, k), _summed(dv, v), None
+
+    return {"attention": attention, "attention_gradient": attention_gradient}
+
+
+def _library(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, dropout: float) -> str | None:
+    """Whose kernel takes these arrays: "cudnn", "flash", "cpu"; None for nobody's."""
+    width = q.shape[-1]
+    plain = (
+        mask is None
+        and not dropout
+        and q.ndim >= 3
+        and q.numel() > 0
+        and k.numel() > 0
+        and q.shape[:-3] == k.shape[:-3]
+        and v.shape == k.shape
+        and q.dtype == k.dtype == v.dtype
+        and q.is_floating_point()
+        and (not is_causal or q.shape[-2] == k.shape[-2])
+    )
+    if not plain:
+        return None
+    if q.device.type == "cpu":
+        return "cpu" if q.dtype not in _HALF else None
+    if not q.is_cuda or q.dtype not in _HALF or width % 8 or width > 256:
+        return None
+    if width <= 128 and torch.cuda.get_device_capability(q.device) >= (9, 0) and torch.backends.cudnn.is_available():
+        return "cudnn"
+    return "flash"
+
+
+def _flat(x: Any) -> Any:
+    """(batch, heads, length, width)"""
+    return x if x.ndim == 4 else x.reshape(-1, *x.shape[-3:])
+
+
+def _keys(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+    """Keys and values, with as many heads as the queries."""
+    if k.shape[-3] != q.shape[-3]:
+        times = q.shape[-3] // k.shape[-3]
+        k, v = k.repeat_interleave(times, -3), v.repeat_interleave(times, -3)
+    return _flat(k), _flat(v)
+
+
+def _summed(gradient: Any, like: Any) -> Any:
+    """The gradient of keys or values whose heads were used by several queries'."""
+    *batch, heads, length, width = like.shape
+    return (
+        gradient.reshape(*batch, heads, -1, length, width).sum(-3)
+        if gradient.numel() != like.numel()
+        else (gradient.reshape(like.shape))
+    )
+
+
+def _cpu_forward(q: Any, k: Any, v: Any, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    return aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, is_causal, scale=scale)
+
+
+def _cpu_backward(g: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, is_causal: bool, scale: float) -> Any:
+    lse = lse.reshape(q.shape[:-1])
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward(g, q, k, v, out, lse, 0.0, is_causal, scale=scale)
+
+
+def _flash_forward(q: Any, k: Any, v: Any, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    return aten._scaled_dot_product_flash_attention(q, k, v, 0.0, is_causal, scale=scale)[:2]
+
+
+def _flash_backward(g: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, is_causal: bool, scale: float) -> Any:
+    lengths = (None, None, q.shape[-2], k.shape[-2])
+    lse, seed = lse.reshape(q.shape[:-1]), _no_seed(q)
+    return aten._scaled_dot_product_flash_attention_backward(
+        g, q, k, v, out, lse, *lengths, 0.0, is_causal, seed, seed, scale=scale
+    )
+
+
+def _cudnn_forward(q: Any, k: Any, v: Any, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    return aten._scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, is_causal, scale=scale)[:2]
+
+
+def _cudnn_backward(g: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, is_causal: bool, scale: float) -> Any:
+    lengths = (None, None, q.shape[-2], k.shape[-2])
+    lse, seed = lse.reshape(*q.shape[:-1], 1), _no_seed(q)
+    return aten._scaled_dot_product_cudnn_attention_backward(
+        g, q, k, v, out, lse, seed, seed, None, *lengths, 0.0, is_causal, scale=scale
+    )
+
+
+def _no_seed(q: Any) -> Any:
+    """What the kernels want of a generator of random numbers, although nothing is dropped."""
+    return torch.empty((), dtype=torch.int64, device=q.device)
+
+
+_FORWARD: dict[Any, Any] = {"cpu": _cpu_forward, "flash": _flash_forward, "cudnn": _cudnn_forward}
+_BACKWARD: dict[Any, Any] = {"cpu": _cpu_backward, "flash": _flash_backward, "cudnn": _cudnn_backward}

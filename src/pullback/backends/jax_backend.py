@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import dtypes
-from ..errors import DtypeError
+from ..errors import DtypeError, TraceError
+from . import jax_random, portable
 from .standard import StandardBackend
 from .standard_indexing import Indexing, basic_index
 
@@ -51,7 +52,44 @@ class JaxBackend(StandardBackend):
             """A value without more axes than the place it is written to: JAX does not drop leading ones."""
             return general._fitting(value, x, x[native(index)].shape) if getattr(value, "ndim", 0) else value
 
-        return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
+        def dropout_mask(x: Any, p: float, key: Any, offset: Any) -> Any:
+            if isinstance(key, int):
+                return portable.bind("dropout_mask", self.xp)(x, p, key, offset)
+            return jax_random.dropout_mask(x.shape, p, key, offset)  # in a program, which is given the key
+
+        return {
+            "getitem": getitem,
+            "setitem": setitem,
+            "index_add": index_add,
+            "dropout_mask": dropout_mask,
+            "moved_on": jax_random.moved_on,
+        }
+
+    # -- programs ----------------------------------------------------------------------------------
+
+    def example(self, value: Any) -> Any:
+        """What `abstract` takes for an array of a value's shape and dtype."""
+        return jax.ShapeDtypeStruct(value.shape, value.dtype)
+
+    def abstract(self, kernel: Any, args: tuple[Any, ...]) -> Any:
+        """What a kernel makes of arguments with examples in them: examples again. Nothing is computed."""
+        leaves: list[Any] = []
+
+        def taken(arg: Any) -> Any:
+            if isinstance(arg, jax.ShapeDtypeStruct):
+                leaves.append(arg)
+                return len(leaves) - 1
+            return None
+
+        places = _mapped(args, taken)
+
+        def call(*arrays: Any) -> Any:
+            return kernel(*_filled(args, places, arrays))
+
+        try:
+            return jax.eval_shape(call, *leaves)
+        except _NEEDS_VALUES as error:
+            raise TraceError(f"JAX needs values here, which a program has only when it runs: {error}") from None
 
     # -- dtypes ------------------------------------------------------------------------------------
 
@@ -98,6 +136,29 @@ class JaxBackend(StandardBackend):
 
     def copy(self, raw: Any) -> Any:
         return jnp.array(raw, copy=True)
+
+
+_NEEDS_VALUES = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+def _mapped(args: Any, function: Any) -> Any:
+    """`function` of everything in nested tuples."""
+    return tuple([_mapped(arg, function) if type(arg) is tuple else function(arg) for arg in args])
+
+
+def _filled(args: Any, places: Any, arrays: Any) -> Any:
+    """Arguments with arrays at the places that have a number."""
+    return tuple(
+        [
+            _filled(arg, place, arrays) if type(arg) is tuple else arg if place is None else arrays[place]
+            for arg, place in zip(args, places)
+        ]
+    )
 
 
 class _Later:

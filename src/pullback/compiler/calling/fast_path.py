@@ -55,6 +55,8 @@ def fast_path(args, kwargs):
 
 def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     """The short way to call `made`, or None where there is none."""
+    if made.library is not None:
+        return None
     executable, folded = made.built.executable, made.built.folded
     if not layout.is_possible() or not executable.is_native:
         return None

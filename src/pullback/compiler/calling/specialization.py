@@ -21,8 +21,8 @@ from ..interpreter import run as interpreted
 from ..program import Program, Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
-from .building import PROCESSOR, Built
-from .inputs import Input, gathered, misfit
+from .building import PROCESSOR, Built, BuiltOnLibrary
+from .inputs import Input, gathered, gathered_from, misfit
 
 
 class Specialization:
@@ -31,6 +31,8 @@ class Specialization:
     def __init__(self, name: str, program: Program, trace: Trace, guards: Guards) -> None:
         self.name = name
         self.program = program
+        self.library = trace.recorder.library  # whose arrays the program is for; None for the host's
+        self.device = trace.recorder.device
         self.guards = guards
         self.inputs: list[Input] = []
         self.is_guarded = False  # whether the last output says that all is finite
@@ -60,7 +62,7 @@ class Specialization:
         self.kernels: list[Any] = []
         self.memory: dict[str, int] = {}
         self.built: Any = None
-        self._execute: Callable[[list[Any], list[Any]], None]
+        self._execute: Callable[[list[Any]], list[Any]]  # from inputs to outputs; it updates inputs
 
     # -- does it fit? ------------------------------------------------------------------------------
 
@@ -85,7 +87,10 @@ class Specialization:
     # -- how it runs -------------------------------------------------------------------------------
 
     def interpret(self) -> None:
-        """Run instruction by instruction, with the host's kernels: for a program that is run once."""
+        """Run instruction by instruction, with the device's kernels: for a program that is run once."""
+        if self.library is not None:
+            self._execute = self._on_library(BuiltOnLibrary(self.program, self.library, self.device).interpret)
+            return
 
         def execute(inputs: list[Any], outputs: list[Any]) -> None:
             made, new = interpreted(self.program, inputs, HOST)
@@ -95,18 +100,49 @@ class Specialization:
             for (target, _), array in zip(self.program.updates, new):
                 inputs[numbers[target]][...] = array
 
-        self._execute = execute
+        self._execute = self._on_host(execute)
 
     def build(self) -> None:
         """Compile."""
-        self.built = Built(self.program, PROCESSOR)
+        if self.library is None:
+            self.built = Built(self.program, PROCESSOR)
+            self._execute = self._on_host(self.built.execute)
+        else:
+            self.built = BuiltOnLibrary(self.program, self.library, self.device)
+            self._execute = self._on_library(self.built.run)
         self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
-        self._execute = self.built.execute
+
+    def _on_host(self, execute: Callable[[list[Any], list[Any]], None]) -> Callable[[list[Any]], list[Any]]:
+        """Run on memory: outputs are allocated, updated inputs are written."""
+
+        def run(inputs: list[Any]) -> list[Any]:
+            outputs = [_allocated(self.name, value) for value in self.program.outputs]
+            with np.errstate(all="ignore"):
+                execute(inputs, outputs)
+            return outputs
+
+        return run
+
+    def _on_library(self, execute: Callable[[list[Any]], Any]) -> Callable[[list[Any]], list[Any]]:
+        """Run on arrays that cannot be written: the tensors that are updated get other ones."""
+        numbers = {entry.value: i for i, entry in enumerate(self.inputs)}
+        updated = [self.inputs[numbers[target]] for target, _ in self.program.updates]
+
+        def run(inputs: list[Any]) -> list[Any]:
+            outputs, updates = execute(inputs)
+            for entry, array in zip(updated, updates):
+                holder = entry.holder
+                holder._raw, holder._origin = array, None
+            return outputs
+
+        return run
 
     def gathered(self, arguments: Arguments) -> list[Any] | None:
         """The arrays that a call reads and updates; None if a tensor has been given another one at this moment."""
         if (self.written or self.program.updates) and self._is_written_under_two_names(arguments):
             raise RefusedError
+        if self.library is not None:
+            return gathered_from(self.library, self.inputs, arguments)
         return gathered(self.inputs, arguments)
 
     def _is_written_under_two_names(self, arguments: Arguments) -> bool:
@@ -132,7 +168,6 @@ class Specialization:
         return nullcontext() if self.built is None else self.built.executable.lock
 
     def _run(self, arguments: Arguments, inputs: list[Any]) -> Any:
-        outputs = [_allocated(self.name, value) for value in self.program.outputs]
         for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
@@ -142,8 +177,7 @@ class Specialization:
             slot.step += 1
         began = perf_counter()
         try:
-            with np.errstate(all="ignore"):
-                self._execute(inputs, outputs)
+            outputs = self._execute(inputs)
             self.run_seconds = perf_counter() - began
         except BaseException as error:
             if isinstance(error, Exception) or hasattr(error, "changed_nothing"):

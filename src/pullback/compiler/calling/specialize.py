@@ -64,15 +64,17 @@ def specialize(
     ignore: tuple[str, ...] = (),
     reads: Mapping[str, Any] | None = None,
     promoted: Iterable[Any] = (),
+    device: str = "numpy",
+    is_open: bool = False,
 ) -> Specialization:
     """Trace `function` for these arguments. Whatever the trace does outside of it is undone.
 
     `reads` are things that it reads beside what code of the user's reads, by their names; `promoted` places of numbers
-    that are inputs.
+    that are inputs. `device` is where it runs, unless that `is_open` and tensors are found elsewhere.
     """
     began = perf_counter()
     mode = modes.current()
-    trace = Trace()
+    trace = Trace(device, is_open)
     recorder = Recorder(name, ignore)
     given = arguments.given
     given_args, given_kwargs, symbols = arguments.on_symbols(trace.recorder)

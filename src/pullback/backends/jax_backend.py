@@ -57,7 +57,23 @@ class JaxBackend(StandardBackend):
                 return portable.bind("dropout_mask", self.xp)(x, p, key, offset)
             return jax_random.dropout_mask(x.shape, p, key, offset)  # in a program, which is given the key
 
+        def full(shape: Any, value: Any, dtype: Any, like: Any) -> Any:
+            value = value.item() if isinstance(value, np.generic) else value
+            return jnp.full(shape, value, self.own_dtype(dtype), device=beside(shape, like))
+
+        def zeros(shape: Any, dtype: Any, like: Any) -> Any:
+            return jnp.zeros(shape, self.own_dtype(dtype), device=beside(shape, like))
+
+        def beside(shape: Any, like: Any) -> Any:
+            """Where an array goes that is made for another one: spread over devices as that is, if it can be."""
+            device = self.where(like)
+            if device is None and not isinstance(like, jax.core.Tracer) and tuple(shape) == like.shape:
+                return like.sharding
+            return device
+
         return {
+            "full": full,
+            "zeros": zeros,
             "getitem": getitem,
             "setitem": setitem,
             "index_add": index_add,
@@ -112,10 +128,13 @@ class JaxBackend(StandardBackend):
     # -- arrays ------------------------------------------------------------------------------------
 
     def device_of(self, raw: Any) -> str:
-        return "jax" if isinstance(raw, jax.core.Tracer) else f"jax:{_label(next(iter(raw.devices())))}"
+        """Its name; of an array that is spread over several, the first one's."""
+        return "jax" if isinstance(raw, jax.core.Tracer) else f"jax:{_label(_first(raw.devices()))}"
 
     def where(self, raw: Any) -> Any:
-        return None if isinstance(raw, jax.core.Tracer) else raw.device
+        if isinstance(raw, jax.core.Tracer) or len(raw.devices()) > 1:
+            return None  # what is committed to no device goes wherever the others are
+        return raw.device
 
     def full_device_name(self, device: str) -> str:
         if f"{device}:0" in self._devices:
@@ -123,7 +142,7 @@ class JaxBackend(StandardBackend):
         return super().full_device_name(device)
 
     def _is_elsewhere(self, raw: Any, device: Any) -> bool:
-        return not isinstance(raw, jax.core.Tracer) and raw.devices() != {device}
+        return not isinstance(raw, jax.core.Tracer) and _first(raw.devices()) != device
 
     def _moved(self, raw: Any, device: Any) -> Any:
         return jax.device_put(raw, device)
@@ -169,6 +188,11 @@ class _Later:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend.xp, name)
+
+
+def _first(devices: Any) -> Any:
+    """The device with the smallest number: an array's devices are in no order."""
+    return next(iter(devices)) if len(devices) == 1 else min(devices, key=lambda device: device.id)
 
 
 def _label(device: Any) -> str:

@@ -14,7 +14,7 @@ from .protocol import Target
 _BY_LIBRARY = {"numpy": "llvm.target", "jax": "xla.target"}
 
 
-def target_for(device: str) -> Target | None:
+def target_for(device: str | None) -> Target | None:
     """The target that programs on a device are compiled for, or None if there is none."""
-    module = _BY_LIBRARY.get(device.partition(":")[0])
+    module = None if device is None else _BY_LIBRARY.get(device.partition(":")[0])
     return None if module is None else import_module(f"{__name__}.{module}").TARGET

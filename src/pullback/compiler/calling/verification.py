@@ -154,5 +154,5 @@ def _compare(what: str, ours: Any, theirs: Any, least_width: int, least_scale: f
 
 
 def _plain(x: Any) -> Any:
-    raw = x.detach()._raw if isinstance(x, Tensor) else np.asarray(x)
+    raw = np.asarray(x.detach()._raw if isinstance(x, Tensor) else x)
     return raw.astype(np.float32) if raw.dtype.name == "bfloat16" else raw

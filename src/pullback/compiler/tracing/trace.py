@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from ... import backends, modes
+from ... import backends, dtypes, modes
 from ...autodiff import guard
 from ...autodiff.base import make
 from ...autodiff.graph import GradCell, Leaf, next_sequence_number
@@ -153,6 +153,11 @@ class Trace:
             f"{user_site()}: pb.compile runs a function on one device, here {own!r}, and found a tensor on {device!r}. "
             f"Move it with `.to_device({own!r})`."
         )
+
+    @property
+    def widest_float(self) -> Any:
+        """The dtype of the most exact numbers that the program's device has."""
+        return dtypes.float64 if self.recorder.library is None else self.recorder.library.widest_float()
 
     def lift(self, array: Any) -> Any:
         """The symbol for a NumPy array from outside, which calls will find where it is."""

@@ -72,9 +72,8 @@ class XlaExecutable:
 
 def _shardings(arrays: list[Any]) -> Any:
     """How arrays are spread over devices, if any is spread over more than one: what replaces them is to be so too."""
-    spread = [getattr(array, "sharding", None) for array in arrays]
-    is_spread = any(sharding is not None and len(sharding.device_set) > 1 for sharding in spread)
-    return spread if is_spread else None
+    spread = [array.sharding if len(array.devices()) > 1 else None for array in arrays]
+    return None if all(sharding is None for sharding in spread) else spread
 
 
 # -- random numbers of the host ----------------------------------------------------------------------

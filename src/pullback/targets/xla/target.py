@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from typing import Any, Callable
 
+from ..llvm.target import TARGET as PROCESSOR
+
 
 class XlaTarget:
     """Functions of arrays of JAX's, compiled by XLA."""
@@ -12,7 +14,9 @@ class XlaTarget:
     name = "xla"
 
     def missing(self) -> str | None:
-        return None if importlib.util.find_spec("jax") else "jax (`pip install jax`)"
+        if importlib.util.find_spec("jax") is None:
+            return "jax: `pip install jax`"
+        return PROCESSOR.missing()  # which looks at guards
 
     def compile(self, function: Callable[..., Any], shardings: Any = None) -> Callable[..., Any]:
         """`function(given, donated)` as one program, which may write its second result over what is in `donated`.

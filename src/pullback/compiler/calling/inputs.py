@@ -25,7 +25,7 @@ _TENSOR = values.Fresh(None, "a tensor from outside", "")
 class Input:
     """Where a call finds one of the program's inputs."""
 
-    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated", "device")
+    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated", "device", "spread")
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -36,6 +36,7 @@ class Input:
         self.view: Any = None  # what must be copied into it for each call: a view of another layout
         self.is_updated = False
         self.device: str | None = None  # where the program runs; None for the host
+        self.spread: Any = None  # how the array was spread over devices when it was last looked at
 
     @property
     def holder(self) -> Any:
@@ -56,12 +57,22 @@ def _misfit(entry: Input) -> str | None:
     if entry.tensor is None:
         return None
     raw = entry.tensor._raw
-    if (type(raw) if entry.device is None else entry.tensor.device) != (entry.device or np.ndarray):
+    if not (type(raw) is np.ndarray if entry.device is None else _is_where_it_was(entry, raw)):
         return f"a tensor from outside is on {entry.tensor.device!r} now"
     if raw.shape != entry.value.shape or raw.dtype != entry.value.dtype:
         was = f"{entry.value.dtype} of shape {entry.value.shape}"
         return f"a tensor from outside was {was} and is {raw.dtype} of shape {raw.shape}"
     return None
+
+
+def _is_where_it_was(entry: Input, raw: Any) -> bool:
+    """Whether a library's array is on the device of the program: how it was spread last is remembered."""
+    spread = getattr(raw, "sharding", None)
+    if spread is not entry.spread or spread is None:
+        if entry.tensor.device != entry.device:  # type: ignore[union-attr]
+            return False
+        entry.spread = spread
+    return True
 
 
 def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
@@ -95,17 +106,18 @@ def gathered_from(library: Any, entries: list[Input], arguments: Arguments) -> l
         if entry.argument >= 0:
             inputs.append(arguments.array(entry.argument))
             continue
-        tensor = entry.holder
+        tensor = entry.tensor if entry.place is None else entry.place.get()
         if tensor is None:
             inputs.append(entry.array)
             continue
         if entry.is_updated:
             separate(tensor)
-            inputs.append(tensor._raw if is_sole(tensor) else library.copy(tensor._raw))
+            array = tensor._raw if is_sole(tensor) else library.copy(tensor._raw)
         else:
-            inputs.append(tensor._raw)
-        if inputs[-1].shape != entry.value.shape or inputs[-1].dtype != entry.value.dtype:
+            array = tensor._raw
+        if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
             return None
+        inputs.append(array)
     return inputs
 
 

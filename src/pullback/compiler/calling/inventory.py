@@ -15,7 +15,7 @@ _MOST = 6  # names of operations in a line
 
 
 class KernelUse(NamedTuple):
-    """A kernel, how it runs ("native", in a program of "xla", by "numpy"), how often in a call, for which of your lines."""
+    """A kernel, how it runs ("native", "xla" or "numpy"), how often a call runs it, and for which of your lines."""
 
     kernel: Any
     how: str

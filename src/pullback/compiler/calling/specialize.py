@@ -85,6 +85,7 @@ def specialize(
         recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
     trace.arguments = {tensor._node for _, tensor in symbols if tensor._node is not None}
     listener = Listener(recorder)
+    trace.recorder.aside = listener.aside
     found = [(place, place.get()) for place in promoted]
     feeds = [Feed(place) for place, value in found if type(value) in (int, float)]
     hidden = [Blindfold(place) for place, value in found if type(value) is np.ndarray]

@@ -178,6 +178,15 @@ class Listener:
         self._heard: set[tuple[int, int]] = set()  # lines, by identity of function and number
         self._functions: dict[int, Any] = {}  # kept alive, so that identities stay theirs
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside, a library works for the trace: what it reads is none of the function's doing."""
+        before, self.is_busy = self.is_busy, True
+        try:
+            yield
+        finally:
+            self.is_busy = before
+
     # -- code --------------------------------------------------------------------------------------
 
     def on_start(self, frame: FrameType) -> bool:

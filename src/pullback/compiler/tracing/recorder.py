@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class Recorder:
     def __init__(self, device: str = "numpy") -> None:
         self.device = device  # where the program will run
         self.library: Any = None if device == "numpy" else backends.for_device(device)[0]  # whose kernels it names
+        self.aside: Callable[[], AbstractContextManager[None]] = nullcontext  # for what the library does for the trace
         self.instructions: list[Instruction] = []
         self.closed = False
         self.refusal: TraceError | None = None
@@ -50,7 +52,11 @@ class Recorder:
             self.bounds[indices, -size, size] = None
         site = user_site()
         try:
-            form = form_of(op, values) if self.library is None else library_form_of(self.library, op, values)
+            if self.library is None:
+                form = form_of(op, values)
+            else:
+                with self.aside():
+                    form = library_form_of(self.library, op, values)
         except MemoryError as error:  # an example of what a kernel of NumPy's gives is as large as the result
             raise MemoryError(f"{site}: `{op}`, traced by pb.compile: {error}") from None
         except TraceError as error:

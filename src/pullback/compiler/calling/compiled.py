@@ -46,6 +46,8 @@ def compile(
     on the world outside are refused with the line. `ignore` names what is neither guarded nor minded. A module is
     compiled by `pb.compile(model)`, and keeps its attributes and methods.
 
+    Tensors are on NumPy, or on one of JAX's devices: the program is XLA's then, as `jax.jit` makes it.
+
     What was made can be looked at: `source`, `kernels`, `memory`, `guards`, `traces`, `recompilations`.
 
     Needs llvmlite (`pip install pullback[compile]`).

@@ -187,6 +187,50 @@ def test_an_operation_of_the_users_own_is_called_in_the_program() -> None:
     assert gradient.tolist() == [6.0, 24.0]
 
 
+def test_choices_and_loops() -> None:
+    w = tensor([1.0, 2.0], requires_grad=True)
+
+    def chosen(x: Any) -> Any:
+        return pb.cond(x.sum() > 0, lambda x: (x * w).sum(), lambda x: (x * x).sum(), x)
+
+    compiled = pb.compile(chosen)
+    assert pb.backward(compiled(tensor([3.0, 4.0])))[w].tolist() == [3.0, 4.0]
+    assert compiled(tensor([-1.0, -2.0])).item() == 5.0
+    assert pb.backward(compiled(tensor([-1.0, -2.0]))).get(w) is None  # the other way has none
+    doubled = pb.compile(lambda x: pb.while_loop(lambda s: s.sum() < 100.0, lambda s: s * 2, x, max_steps=20))
+    assert doubled(tensor([1.0, 2.0])).tolist() == [64.0, 128.0]
+
+
+def test_arrays_of_numpy_from_outside_are_read_at_every_call() -> None:
+    table = np.zeros((120, 120), np.float32)
+    view = table[::2, 1::3]
+    compiled = pb.compile(lambda x: x * view)
+    x = tensor(np.ones(view.shape))
+    for value in (1.0, 2.0, 3.0):
+        table[...] = value
+        np.testing.assert_array_equal(compiled(x).numpy(), np.full(view.shape, value))
+    assert compiled.traces == 1
+
+
+def test_several_threads_may_call_one_program() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    w = tensor(np.zeros(4), requires_grad=True)
+    optimizer = pb.optim.SGD([w], 1.0)
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        loss = (w * x).sum()
+        optimizer.step(pb.backward(loss))
+        return loss
+
+    step(tensor(np.ones(4)))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: step(tensor(np.ones(4))), range(40)))
+    np.testing.assert_array_equal(w.detach().numpy(), np.full(4, -41.0))
+    assert step.traces == 1
+
+
 def test_values_that_decide_are_read_and_looked_at() -> None:
     rate = tensor(2.0)
     compiled = pb.compile(lambda x: x * rate if rate.item() > 1 else x)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import backends, dtypes, modes, tree
 from ...autodiff.base import make
+from ...autodiff.creation import asarray
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
@@ -136,6 +137,14 @@ class Arguments:
     def name_of(self, i: int) -> str:
         """How to name leaf `i` in a message: "0['x']" or "'y'"."""
         return _name(self.structure._paths()[i])
+
+
+def moved(args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments for the function itself, with NumPy's arrays on the device where its program has them."""
+    if device == "numpy":
+        return args, kwargs
+    leaves, structure = tree.flatten((args, kwargs), is_leaf=is_whole)
+    return tree.unflatten(structure, [asarray(x, device=device) if type(x) is _ndarray else x for x in leaves])
 
 
 def is_whole(x: Any) -> bool:

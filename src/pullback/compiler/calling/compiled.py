@@ -19,7 +19,7 @@ from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
 from ..tracing.trace import OtherDeviceError
-from .arguments import Arguments, difference
+from .arguments import Arguments, difference, moved
 from .audits import Schedule, difference as difference_of_programs, digest, refusal
 from .building import PROCESSOR
 from .collection import collecting_later
@@ -208,8 +208,10 @@ class Compiled:
                 # a program has no tangents, and no second derivatives; what another library traces it shall see
                 return self.function(*args, **kwargs)
             self._calls += 1
+            device = "numpy"
             try:
                 found, arguments = self._fitting(arguments, _surroundings(mode))
+                device = found.device
                 if is_verifying():
                     return verified(self, found, arguments)
                 if found.new_inputs:
@@ -218,13 +220,15 @@ class Compiled:
                     inputs = found.gathered(arguments)
                     if inputs is not None and found.program.updates:
                         return _timed(found, arguments, inputs)
-            except RefusedError:
-                return self.function(*args, **kwargs)  # operation by operation, which names the culprit
+            except RefusedError:  # operation by operation, which names the culprit
+                args, kwargs = moved(args, kwargs, device)
+                return self.function(*args, **kwargs)
         if inputs is None:
             return self._general(args, kwargs)  # a tensor was given another array just now
         try:
             return _timed(found, arguments, inputs)
         except RefusedError:
+            args, kwargs = moved(args, kwargs, device)
             return self.function(*args, **kwargs)
 
     def _fitting(self, arguments: Arguments, modes_now: Any) -> tuple[Specialization, Arguments]:

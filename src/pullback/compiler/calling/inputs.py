@@ -108,7 +108,7 @@ def gathered_from(library: Any, entries: list[Input], arguments: Arguments) -> l
             continue
         tensor = entry.tensor if entry.place is None else entry.place.get()
         if tensor is None:
-            inputs.append(entry.array)
+            inputs.append(entry.array if entry.view is None else entry.view)
             continue
         if entry.is_updated:
             separate(tensor)

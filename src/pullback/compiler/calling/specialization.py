@@ -33,6 +33,7 @@ class Specialization:
         self.program = program
         self.library = trace.recorder.library  # whose arrays the program is for; None for the host's
         self.device = trace.recorder.device
+        self.dtype_of = trace.recorder.dtype_of  # what a program sees of an array's dtype
         self.guards = guards
         self.inputs: list[Input] = []
         self.is_guarded = False  # whether the last output says that all is finite
@@ -158,16 +159,22 @@ class Specialization:
 
     def run(self, arguments: Arguments, inputs: list[Any]) -> Any:
         """Call the program on what was gathered: its result, as the function would have returned it."""
-        changes = self.program.updates or self.slots or self.cells or self.left or self.written
-        with self.turn, signals_later() if changes else nullcontext():  # what a handler raises finds a whole step
-            return self._run(arguments, inputs)
+        quiet = signals_later() if self.changes_something else nullcontext()
+        with self.turn, quiet:  # what a handler raises finds a whole step
+            return self.run_gathered(arguments, inputs)
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether a call changes anything outside."""
+        return bool(self.program.updates or self.slots or self.cells or self.left or self.written)
 
     @property
     def turn(self) -> Any:
         """Who has this may run the program: its numbers, places in random streams and memory are for one run."""
         return nullcontext() if self.built is None else self.built.executable.lock
 
-    def _run(self, arguments: Arguments, inputs: list[Any]) -> Any:
+    def run_gathered(self, arguments: Arguments | None, inputs: list[Any]) -> Any:
+        """The same for who has its turn; the arguments are needed where they are written to or need a gradient."""
         for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
@@ -199,7 +206,7 @@ class Specialization:
         for slot in self.slots:
             slot.step -= 1
 
-    def _concluded(self, arguments: Arguments, outputs: list[Any], residuals: list[Any]) -> Any:
+    def _concluded(self, arguments: Arguments | None, outputs: list[Any], residuals: list[Any]) -> Any:
         """Everything that a call changes beside arrays, and its result."""
         for cell, _, after in self.cells:
             if after is None:
@@ -207,7 +214,7 @@ class Specialization:
             elif after is not SAME:
                 cell.value = make(outputs[after], None)
         for leaf, number in self.written:
-            tensor = arguments.leaves[leaf]
+            tensor = arguments.leaves[leaf]  # type: ignore[union-attr]
             tensor._raw = outputs[number]
             tensor._origin = None
             separate(tensor)

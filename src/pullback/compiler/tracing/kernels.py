@@ -20,8 +20,8 @@ from . import averages
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
 _EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient"))
 
-#: Kernels that take functions: what these do with symbols is written down.
-_OF_FUNCTIONS = frozenset(("blockwise",))
+#: Kernels that take functions, or constants of other kinds than arrays: what they do with symbols is written down.
+_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul"))
 
 
 #: Scores of attention with dropout up to which it is made of products and elementwise work: no native kernel drops.
@@ -60,7 +60,7 @@ class TraceKernels(Kernels):
         kernel = portable.bind(name, self)
         if expands == "floats":
             kernel = _expanding(name, kernel)
-        if name not in _OF_FUNCTIONS:
+        if name not in _NEVER_WHOLE:
             kernel = _whole_for_libraries(name, kernel)
         self.__dict__[name] = kernel
         return kernel

@@ -22,7 +22,7 @@ from .symbol import Symbol, kept
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))
 
 
-_INDEXED = frozenset(("getitem", "setitem", "place", "index_add", "overwritten"))
+_INDEXED = frozenset(("getitem", "setitem", "place", "index_add", "overwritten", "read_last"))
 
 
 class Recorder:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -275,3 +277,26 @@ def test_what_was_made_can_be_looked_at() -> None:
     assert "tanh" in compiled.source
     assert "compiled by XLA" in repr(compiled.kernels)
     assert compiled.memory == {"inputs": 8, "outputs": 4}
+
+
+def test_all_is_freed_when_the_function_dies() -> None:
+    w = tensor(np.ones(4), requires_grad=True)
+    optimizer = pb.optim.SGD([w], 0.1)
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        loss = (w * x).sum()
+        optimizer.step(pb.backward(loss))
+        return loss
+
+    for _ in range(3):
+        step(tensor(np.ones(4)))
+    made = step._latest()
+    references = [weakref.ref(thing) for thing in (step, made, made.built.executable)]
+    gc.collect()
+    gc.disable()
+    try:
+        del step, made
+        assert [reference() for reference in references] == [None] * 3
+    finally:
+        gc.enable()

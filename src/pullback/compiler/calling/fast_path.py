@@ -127,7 +127,7 @@ def fast_call_on_library(made: Any, function: Any, arguments: Any) -> Any:
             if entry.argument not in given:
                 return None
             _, path, is_tensor = given[entry.argument]
-            sources.append(ArgumentSource(entry, path, is_tensor))
+            sources.append(ArgumentSource(entry, path, is_tensor, arguments.array(entry.argument)))
         elif entry.place is not None:
             _array_of_tensor(rows, _register_of(rows, entry.place))
             sources.append(TensorSource(entry, entry.place.get))

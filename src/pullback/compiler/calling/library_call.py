@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import nullcontext
 from typing import Any, Callable
 
@@ -44,16 +45,17 @@ class Source:
 class ArgumentSource(Source):
     """An argument: a tensor, or an array of NumPy's, which is moved. Native code has looked at what it is."""
 
-    __slots__ = ("is_tensor",)
+    __slots__ = ("is_tensor", "given_dtype")
 
-    def __init__(self, entry: Any, path: Any, is_tensor: bool) -> None:
+    def __init__(self, entry: Any, path: Any, is_tensor: bool, given: Any) -> None:
         super().__init__(entry, path.find)
         self.is_tensor = is_tensor
+        self.given_dtype = given.dtype  # which moving may make narrower
 
     def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
         thing = self.find(given)
         if not self.is_tensor:
-            fits = thing.shape == self.shape and call.dtype_of(thing) == self.dtype
+            fits = thing.shape == self.shape and thing.dtype == self.given_dtype
             return thing if fits else None
         if id(thing) in call.updated:
             return None  # it is also found outside, and replaced there
@@ -97,18 +99,19 @@ class LibraryCall:
     ) -> None:
         from ..xla.ownership import is_sole
 
-        self._run, self._library, self._lock = made.run_gathered, made.library, made.built.executable.lock
+        self._made = weakref.ref(made)  # which holds this
+        self._library, self._lock = made.library, made.built.executable.lock
         self._function, self._device = function, made.device
         self._check = check
         self._sources = sources
         self._kept = kept  # what the native check reads
         self._quiet = signals_later if made.changes_something else nullcontext
         self.is_sole = is_sole
-        self.dtype_of = made.dtype_of
         self.updated = {id(entry.tensor) for entry in made.inputs if entry.is_updated and entry.tensor is not None}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._check(args, kwargs) is not None:
+        made = self._made()
+        if made is None or self._check(args, kwargs) is not None:
             return NotImplemented
         with self._lock, self._quiet():
             given, library = (args, kwargs), self._library
@@ -119,7 +122,7 @@ class LibraryCall:
                     return NotImplemented
                 inputs.append(array)
             try:
-                return self._run(None, inputs)
+                return made.run_gathered(None, inputs)
             except RefusedError:
                 pass
         args, kwargs = moved(args, kwargs, self._device)

@@ -33,7 +33,6 @@ class Specialization:
         self.program = program
         self.library = trace.recorder.library  # whose arrays the program is for; None for the host's
         self.device = trace.recorder.device
-        self.dtype_of = trace.recorder.dtype_of  # what a program sees of an array's dtype
         self.guards = guards
         self.inputs: list[Input] = []
         self.is_guarded = False  # whether the last output says that all is finite
@@ -115,9 +114,10 @@ class Specialization:
 
     def _on_host(self, execute: Callable[[list[Any], list[Any]], None]) -> Callable[[list[Any]], list[Any]]:
         """Run on memory: outputs are allocated, updated inputs are written."""
+        name, values = self.name, self.program.outputs  # not `self`, which holds the function
 
         def run(inputs: list[Any]) -> list[Any]:
-            outputs = [_allocated(self.name, value) for value in self.program.outputs]
+            outputs = [_allocated(name, value) for value in values]
             with np.errstate(all="ignore"):
                 execute(inputs, outputs)
             return outputs

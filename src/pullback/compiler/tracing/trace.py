@@ -9,6 +9,7 @@ program. So a trace leaves no mark, whether it succeeds or fails, and other thre
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from types import NoneType
 from typing import Any, Callable, Iterable
 
@@ -388,3 +389,4 @@ class Trace:
     def close(self) -> None:
         """No more can be traced: who uses a symbol from here on has kept it."""
         self.recorder.closed = True
+        self.recorder.aside = nullcontext

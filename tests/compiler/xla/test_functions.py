@@ -300,3 +300,31 @@ def test_all_is_freed_when_the_function_dies() -> None:
         assert [reference() for reference in references] == [None] * 3
     finally:
         gc.enable()
+
+
+def test_a_later_call_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = tensor(np.ones(4), requires_grad=True)
+    optimizer = pb.optim.AdamW([w], 0.1)
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (w * x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = tensor(np.ones(4))
+    step(x), step(x)  # the first call makes gradients that the next ones find
+    step._programs[0].schedule.stop()  # no audits, which go the long way
+    step(x)
+    long_way = type(step)._long_way
+    monkeypatch.setattr(type(step), "_long_way", lambda *args: pytest.fail("a call went the long way"))
+    before = w.detach().numpy().copy()
+    step(x)
+    assert (w.detach().numpy() < before).all()
+    monkeypatch.setattr(type(step), "_long_way", long_way)
+    held = w._raw  # somebody else's: the long way copies it
+    step(x)
+    assert not held.is_deleted()
+    assert step.traces == 1

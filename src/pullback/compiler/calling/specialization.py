@@ -194,7 +194,7 @@ class Specialization:
             raise
         residuals = [] if self.vjp is None else self.vjp.kept(inputs, outputs)
         del inputs
-        if self.is_guarded and not outputs.pop():
+        if self.is_guarded and not np.asarray(outputs.pop()):  # JAX's own `bool` takes twice as long
             self._take_back(states)
             raise RefusedError
         return self._concluded(arguments, outputs, residuals)

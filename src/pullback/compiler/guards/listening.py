@@ -202,7 +202,7 @@ class Listener:
                 self.recorder.site = _site_above(frame)
                 self.recorder.refuse(f"{what}, which a program would do once, when it is traced")
             return False
-        if not is_users_function(code, frame.f_globals):
+        if not is_users_function(code, frame.f_globals) or _makes_librarys_tuple(frame):
             return False
         self.is_busy = True
         try:
@@ -309,6 +309,14 @@ class Listener:
         self._hooked.clear()
         self._functions.clear()
         self.fresh = {id(thing) for thing in self.recorder.young()}
+
+
+def _makes_librarys_tuple(frame: FrameType) -> bool:
+    """Whether this is what `collections` wrote to make a named tuple, of a class of a library's."""
+    if frame.f_code.co_varnames[:1] != ("_cls",):
+        return False
+    cls = frame.f_locals.get("_cls")
+    return isinstance(cls, type) and issubclass(cls, tuple) and not is_users_class(cls)
 
 
 def _is_told(code: CodeType) -> bool:

@@ -27,7 +27,6 @@ _LIBRARIES = tuple(
 )
 _TYPED_BY_SOMEBODY = ("<doctest", "<ipython", "<stdin", "<console")
 _OF_OPERATIONS = {"__builtins__", "rule", "mask"}  # see `autodiff/recipe.py`
-_OF_NAMED_TUPLES = {"__builtins__", "__name__", "_tuple_new"}
 _HEAP_TYPE = 1 << 9
 _classes: dict[int, tuple[Any, bool]] = {}  # by identity, with a reference: metaclasses may say which are equal
 _codes: dict[int, tuple[CodeType, bool]] = {}  # by identity: the hash of code goes through all of it
@@ -49,8 +48,6 @@ def is_users_function(code: CodeType, scope: dict[str, Any]) -> bool:
     module = scope.get("__name__")
     if module is None:  # a dict of the user's, or one of those that operations are made in
         return not scope.keys() <= _OF_OPERATIONS
-    if module.startswith("namedtuple_") and scope.keys() <= _OF_NAMED_TUPLES:
-        return False  # what `collections` writes to make one
     return module not in sys.modules or is_users_module(sys.modules[module])
 
 

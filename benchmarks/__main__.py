@@ -20,6 +20,7 @@ from . import (
     peers,
     report,
     second_order,
+    xla,
 )
 from .measure import QUICK, THOROUGH
 
@@ -35,6 +36,7 @@ BENCHMARKS = {
         deep,
         second_order,
         compiled,
+        xla,
         audits,
         import_time,
     )

@@ -32,7 +32,7 @@ NEEDS = {
     "pullback.compiler.calling.verification.compiled": "llvmlite",
     "README.md": "llvmlite",
     "docs/bridges.md": "jax torch",
-    "docs/compile.md": "llvmlite",
+    "docs/compile.md": "llvmlite jax",
     "docs/devices.md": "torch",
     "docs/mlp.md": "llvmlite",
     "docs/nn.md": "torch",

@@ -60,7 +60,7 @@ def steps() -> dict[str, Step]:
     return {**made, "floor": floor()}
 
 
-def pullback() -> Step:
+def pullback(device: str = "numpy") -> Step:
     import pullback as pb
 
     class Block(pb.nn.Module):
@@ -94,8 +94,9 @@ def pullback() -> Step:
 
     model = Gpt()
     model.load_state_dict(weights())
+    model.to_device(device)
     optimizer = pb.optim.AdamW(model.parameters(), RATE)
-    x, y = map(pb.asarray, data())
+    x, y = (pb.asarray(array, device=device) for array in data())
 
     @pb.compile
     def step(x: Any, y: Any) -> Any:

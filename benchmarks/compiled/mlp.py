@@ -23,7 +23,7 @@ def steps(sizes: tuple[int, ...], batch: int) -> dict[str, Step]:
     return {**made, "floor": products(net)}
 
 
-def pullback(net: Network) -> Step:
+def pullback(net: Network, device: str = "numpy") -> Step:
     import pullback as pb
 
     layers: list[Any] = []
@@ -31,9 +31,9 @@ def pullback(net: Network) -> Step:
         layer = pb.nn.Linear(w.shape[1], w.shape[0])
         layer.load_state_dict({"weight": w, "bias": b})
         layers += [layer, pb.nn.Tanh()]
-    model = pb.nn.Sequential(*layers[:-1])
+    model = pb.nn.Sequential(*layers[:-1]).to_device(device)
     optimizer = pb.optim.SGD(model.parameters(), RATE)
-    x, y = pb.tensor(net.x), pb.tensor(net.y)
+    x, y = pb.tensor(net.x, device=device), pb.tensor(net.y, device=device)
 
     @pb.compile
     def step(x: Any, y: Any) -> Any:

@@ -35,8 +35,10 @@ SHORT = {"compiled": "mlp-tiny scan"}
     ],
 )
 def test_json_lines(name, workloads):
-    if name in ("compiled", "audits"):
+    if name in ("compiled", "audits", "xla"):
         pytest.importorskip("llvmlite")
+    if name == "xla":
+        pytest.importorskip("jax")
     result = run("--quick", "--json", name, WORKLOADS=workloads)
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import dtypes
-from ..errors import DtypeError
+from ..errors import DtypeError, TraceError
+from . import jax_random, portable
 from .complex_limits import LIMITS, with_limits
 from .standard import Later, StandardBackend
 from .standard_indexing import Indexing, basic_index
@@ -66,7 +67,60 @@ class JaxBackend(StandardBackend):
             """A value without more axes than the place it is written to: JAX does not drop leading ones."""
             return general._fitting(value, x, x[native(index)].shape) if getattr(value, "ndim", 0) else value
 
-        return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
+        def dropout_mask(x: Any, p: float, key: Any, offset: Any) -> Any:
+            if isinstance(key, int):
+                return portable.bind("dropout_mask", self.xp)(x, p, key, offset)
+            return jax_random.dropout_mask(x.shape, p, key, offset)  # in a program, which is given the key
+
+        def full(shape: Any, value: Any, dtype: Any, like: Any) -> Any:
+            value = value.item() if isinstance(value, np.generic) else value
+            return jnp.full(shape, value, self.own_dtype(dtype), device=beside(shape, like))
+
+        def zeros(shape: Any, dtype: Any, like: Any) -> Any:
+            return jnp.zeros(shape, self.own_dtype(dtype), device=beside(shape, like))
+
+        def beside(shape: Any, like: Any) -> Any:
+            """Where an array goes that is made for another one: spread over devices as that is, if it can be."""
+            device = self.where(like)
+            if device is None and not isinstance(like, jax.core.Tracer) and tuple(shape) == like.shape:
+                return like.sharding
+            return device
+
+        return {
+            "full": full,
+            "zeros": zeros,
+            "getitem": getitem,
+            "setitem": setitem,
+            "index_add": index_add,
+            "dropout_mask": dropout_mask,
+            "moved_on": jax_random.moved_on,
+        }
+
+    # -- programs ----------------------------------------------------------------------------------
+
+    def example(self, value: Any) -> Any:
+        """What `abstract` takes for an array of a value's shape and dtype."""
+        return jax.ShapeDtypeStruct(value.shape, value.dtype)
+
+    def abstract(self, kernel: Any, args: tuple[Any, ...]) -> Any:
+        """What a kernel makes of arguments with examples in them: examples again. Nothing is computed."""
+        leaves: list[Any] = []
+
+        def taken(arg: Any) -> Any:
+            if isinstance(arg, jax.ShapeDtypeStruct):
+                leaves.append(arg)
+                return len(leaves) - 1
+            return None
+
+        places = _mapped(args, taken)
+
+        def call(*arrays: Any) -> Any:
+            return kernel(*_filled(args, places, arrays))
+
+        try:
+            return jax.eval_shape(call, *leaves)
+        except _NEEDS_VALUES as error:
+            raise TraceError(f"JAX needs values here, which a program has only when it runs: {error}") from None
 
     # -- dtypes ------------------------------------------------------------------------------------
 
@@ -102,10 +156,13 @@ class JaxBackend(StandardBackend):
     # -- arrays ------------------------------------------------------------------------------------
 
     def device_of(self, raw: Any) -> str:
-        return "jax" if isinstance(raw, jax.core.Tracer) else f"jax:{_label(next(iter(raw.devices())))}"
+        """Its name; of an array that is spread over several, the first one's."""
+        return "jax" if isinstance(raw, jax.core.Tracer) else f"jax:{_label(_first(raw.devices()))}"
 
     def where(self, raw: Any) -> Any:
-        return None if isinstance(raw, jax.core.Tracer) else raw.device
+        if isinstance(raw, jax.core.Tracer) or len(raw.devices()) > 1:
+            return None  # what is committed to no device goes wherever the others are
+        return raw.device
 
     def full_device_name(self, device: str) -> str:
         if f"{device}:0" in self._devices:
@@ -113,7 +170,7 @@ class JaxBackend(StandardBackend):
         return super().full_device_name(device)
 
     def _is_elsewhere(self, raw: Any, device: Any) -> bool:
-        return not isinstance(raw, jax.core.Tracer) and raw.devices() != {device}
+        return not isinstance(raw, jax.core.Tracer) and _first(raw.devices()) != device
 
     def _moved(self, raw: Any, device: Any) -> Any:
         return jax.device_put(raw, device)
@@ -138,6 +195,34 @@ class JaxBackend(StandardBackend):
 
     def copy(self, raw: Any) -> Any:
         return jnp.array(raw, copy=True)
+
+
+_NEEDS_VALUES = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+def _mapped(args: Any, function: Any) -> Any:
+    """`function` of everything in nested tuples."""
+    return tuple([_mapped(arg, function) if type(arg) is tuple else function(arg) for arg in args])
+
+
+def _filled(args: Any, places: Any, arrays: Any) -> Any:
+    """Arguments with arrays at the places that have a number."""
+    return tuple(
+        [
+            _filled(arg, place, arrays) if type(arg) is tuple else arg if place is None else arrays[place]
+            for arg, place in zip(args, places)
+        ]
+    )
+
+
+def _first(devices: Any) -> Any:
+    """The device with the smallest number: an array's devices are in no order."""
+    return next(iter(devices)) if len(devices) == 1 else min(devices, key=lambda device: device.id)
 
 
 def _label(device: Any) -> str:

@@ -53,7 +53,7 @@ def results_of(instruction: Instruction, arrays: dict[Value, Any], xp: Any) -> l
     except Exception as error:
         error.add_note(f"in {instruction!r}" + (f", {instruction.site}" if instruction.site else ""))
         raise
-    results = list(_arrays_in(made))
+    results = list(arrays_in(made))
     if len(results) != len(instruction.results):
         raise ProgramError(
             f"{instruction.op} made {len(results)} arrays, not {len(instruction.results)} as declared: {instruction!r}"
@@ -61,11 +61,11 @@ def results_of(instruction: Instruction, arrays: dict[Value, Any], xp: Any) -> l
     return [_checked(array, value, instruction) for array, value in zip(results, instruction.results)]
 
 
-def _arrays_in(made: Any) -> Iterator[Any]:
+def arrays_in(made: Any) -> Iterator[Any]:
     """The arrays among what a kernel returned; gradients that nobody needs are None, and are no results."""
     if isinstance(made, (tuple, list)):
         for part in made:
-            yield from _arrays_in(part)
+            yield from arrays_in(part)
     elif made is not None:
         yield made
 

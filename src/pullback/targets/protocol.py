@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 from .kernels import Schedule
 
@@ -33,5 +33,20 @@ class Target(Protocol):
     def missing(self) -> str | None:
         """What must be installed before anything can be compiled, with how; None if nothing is missing."""
 
+
+class ScheduleTarget(Target, Protocol):
+    """A target of native code, which reads and writes memory that it is given."""
+
     def compile(self, schedule: Schedule, host: Any) -> Executable:
         """Make a schedule ready to run, with its memory; `host` has the kernels for what has no native form."""
+
+
+class FunctionTarget(Target, Protocol):
+    """A target of a library whose arrays cannot be written, and which compiles functions of them."""
+
+    def compile(self, function: Callable[..., Any], shardings: Any = None) -> Callable[..., Any]:
+        """`function(given, donated)`, which gives two lists of arrays, as one program.
+
+        The second list may be written over the arrays in `donated`, which are gone then. `shardings` says how the
+        second list is spread over devices; None leaves that to the library.
+        """

@@ -56,7 +56,7 @@ def why_not(accumulate: int, scaler: Any, device: Any) -> str | None:
     mode = modes.current()
     target = target_for(device)
     if target is None:
-        return f"the model is on {device!r}, and programs are for 'numpy'"
+        return f"the model is on {device!r}, and programs are for NumPy and JAX"
     if (missing := target.missing()) is not None:
         return f"compiling needs {missing}"
     if accumulate != 1:
@@ -126,7 +126,7 @@ class CompiledStep:
             clip(gradients, norm, updater.clip_norm)
         updater.optimizer.step(gradients)
         result = tree.map(_detached, output), loss.detach(), norm
-        return (*result, asarray(weight).detach().astype("float64")) if is_sum else result
+        return (*result, asarray(weight).detach().astype(trace.widest_float)) if is_sum else result
 
 
 def norm_and_check(gradients: Gradients) -> tuple[Any, Any]:

@@ -37,20 +37,26 @@ class Net(pb.nn.Module):
         return self.last(self.drop(pb.gelu(self.norm(self.first(x)))))
 
 
-def batches(count: int = 6, size: int = 7) -> list[tuple[pb.Tensor, pb.Tensor]]:
+def batches(count: int = 6, size: int = 7, device: str = "numpy") -> list[tuple[pb.Tensor, pb.Tensor]]:
     generator = np.random.default_rng(0)
     return [
         (
-            pb.tensor(generator.standard_normal((size, 5)).astype(np.float32)),
-            pb.tensor(generator.integers(0, 3, size)),
+            pb.tensor(generator.standard_normal((size, 5)).astype(np.float32), device=device),
+            pb.tensor(generator.integers(0, 3, size), device=device),
         )
         for _ in range(count)
     ]
 
 
-def trained(make_optimizer: Callable[[Any], Any], compiled: bool, style: str = "grad", dropout: float = 0.0) -> Any:
+def trained(
+    make_optimizer: Callable[[Any], Any],
+    compiled: bool,
+    style: str = "grad",
+    dropout: float = 0.0,
+    device: str = "numpy",
+) -> Any:
     pb.random.seed(3)
-    net = Net(dropout)
+    net = Net(dropout).to_device(device)
     optimizer = make_optimizer(net.parameters())
 
     def with_grad(x: Any, y: Any) -> Any:
@@ -78,7 +84,7 @@ def trained(make_optimizer: Callable[[Any], Any], compiled: bool, style: str = "
     step: Any = {"grad": with_grad, "gradients": with_gradients, "none": with_none}[style]
     if compiled:
         step = pb.compile(step)
-    losses = [step(x, y).item() for x, y in batches()]
+    losses = [step(x, y).item() for x, y in batches(device=device)]
     state = {name: np.array(t.numpy()) for name, t in net.state_dict().items()}
     for number, slots in optimizer.state_dict()["state"].items():
         for name, value in slots.items():

@@ -8,12 +8,14 @@ import numpy as np
 
 from ... import backends, dtypes, modes, tree
 from ...autodiff.base import make
+from ...autodiff.creation import asarray
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
+from ...targets import target_for
 from ...tensors.tensor import Tensor
 from ..program import Value
-from ..tracing.number import number
+from ..tracing.number import feed_dtype, number
 from ..tracing.recorder import native
 from ..tracing.symbol import Symbol, kept
 
@@ -26,7 +28,7 @@ _PLAIN = frozenset((int, bool, str, bytes, type(None)))
 class Arguments:
     """The leaves of (args, kwargs). `dynamic` are numbers of those that are inputs; the others are part of the key."""
 
-    __slots__ = ("given", "leaves", "structure", "dynamic", "key", "kinds", "promoted")
+    __slots__ = ("given", "leaves", "structure", "dynamic", "key", "kinds", "promoted", "device", "is_abstract")
 
     def __init__(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], promoted: frozenset[str] = frozenset()
@@ -38,19 +40,39 @@ class Arguments:
             self.leaves = _plain_arrays(self.leaves)
             self.given = tree.unflatten(self.structure, self.leaves)
         self.dynamic: list[int] = []
+        self.device: str | None = None  # of the tensors; None if there are none
+        self.is_abstract = False  # whether another library is tracing one of them
         parts: list[Any] = []
         for i, leaf in enumerate(self.leaves):
             if _is_input(name, leaf):
                 self.dynamic.append(i)
                 raw = leaf._raw if isinstance(leaf, Tensor) else leaf
-                parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i), self.first_of(i)))
+                device = self._note_device(name, leaf) if isinstance(leaf, Tensor) else None
+                parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i), self.first_of(i), device))
             elif promoted and type(leaf) in _NUMBERS and self.structure._paths()[i] in promoted:
                 self.dynamic.append(i)
-                parts.append((type(leaf), (), _FLOAT, False, i))
+                parts.append((type(leaf), (), _FLOAT, False, i, None))
             else:
                 parts.append(_fixed(leaf))
         self.kinds = tuple(parts)
         self.key = (self.structure, self.kinds)
+
+    def _note_device(self, name: str, tensor: Tensor) -> str:
+        if type(tensor._raw) is _ndarray:
+            device = "numpy"
+        elif backends.of(tensor._raw).is_concrete(tensor._raw):
+            device = tensor.device
+        else:
+            self.is_abstract = True
+            return tensor.device
+        if self.device is None:
+            self.device = device
+        elif device != self.device:
+            raise DeviceError(
+                f"{name}: pb.compile runs a function on one device, and got tensors on {self.device!r} and on "
+                f"{device!r}. Move one with `.to_device({self.device!r})`."
+            )
+        return device
 
     @property
     def carry_tangents(self) -> bool:
@@ -100,7 +122,8 @@ class Arguments:
                 made.append(made[self.dynamic.index(self.first_of(i))])
                 continue
             raw = self.array(i)
-            value = Value(raw.shape, raw.dtype, f"argument {self.name_of(i)}")
+            dtype = feed_dtype(recorder) if self.is_number(i) else recorder.dtype_of(raw)
+            value = Value(raw.shape, dtype, f"argument {self.name_of(i)}")
             if self.is_number(i):
                 leaves[i] = number(Symbol(value, recorder), self.leaves[i], type(self.leaves[i]) is int)
                 made.append((value, leaves[i]))
@@ -114,6 +137,14 @@ class Arguments:
     def name_of(self, i: int) -> str:
         """How to name leaf `i` in a message: "0['x']" or "'y'"."""
         return _name(self.structure._paths()[i])
+
+
+def moved(args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments for the function itself, with NumPy's arrays on the device where its program has them."""
+    if device == "numpy":
+        return args, kwargs
+    leaves, structure = tree.flatten((args, kwargs), is_leaf=is_whole)
+    return tree.unflatten(structure, [asarray(x, device=device) if type(x) is _ndarray else x for x in leaves])
 
 
 def is_whole(x: Any) -> bool:
@@ -133,10 +164,10 @@ def _is_input(name: str, leaf: Any) -> bool:
             return False  # a variable: known by who it is, so that its gradient finds it
         if type(leaf._raw) is Symbol:
             raise kept()
-        if type(leaf._raw) is not _ndarray:
+        if type(leaf._raw) is not _ndarray and target_for(leaf.device) is None:
             raise DeviceError(
-                f"{name}: pb.compile compiles for NumPy's arrays so far, and got a tensor on {leaf.device!r}. Move it "
-                "with `.to_device('numpy')`, or call the function without pb.compile."
+                f"{name}: pb.compile compiles for arrays of NumPy and JAX so far, and got a tensor on {leaf.device!r}. "
+                "Move it with `.to_device('numpy')`, or call the function without pb.compile."
             )
         return True
     if type(leaf) is _ndarray:
@@ -144,8 +175,8 @@ def _is_input(name: str, leaf: Any) -> bool:
         return True
     if not isinstance(leaf, np.generic) and backends.of(leaf) is not None:
         raise DeviceError(
-            f"{name}: pb.compile compiles for NumPy's arrays so far, and got a {type(leaf).__name__}. Call the "
-            "function without pb.compile."
+            f"{name}: pb.compile takes tensors and NumPy's arrays, and got a {type(leaf).__name__}. Pass "
+            "`pb.asarray(x)` of it, or call the function without pb.compile."
         )
     return False
 
@@ -168,7 +199,7 @@ def difference(before: Any, now: Arguments) -> str:
         if old == new:
             continue
         name = f"argument {now.name_of(i)}"
-        if i in now.dynamic and len(old) == 5:
+        if i in now.dynamic and len(old) == 6:
             if old[1] != new[1]:
                 return f"{name} had shape {old[1]} and has {new[1]}"
             if old[2] != new[2]:
@@ -177,6 +208,8 @@ def difference(before: Any, now: Arguments) -> str:
                 return f"{name} {'requires' if new[3] else 'does not require'} a gradient now"
             if old[4] != new[4]:
                 return f"{name} is {'' if new[4] != i else 'not '}another argument too, now"
+            if old[0] is new[0]:
+                return f"{name} was on {old[5]!r} and is on {new[5]!r}"
             return f"{name} was of type {old[0].__name__} and is of type {new[0].__name__}"
         was, now_is = _in_words(old), _in_words(new)
         if was == now_is:
@@ -188,7 +221,7 @@ def difference(before: Any, now: Arguments) -> str:
 
 def _in_words(kind: Any) -> str:
     """An argument as its part of the key has it."""
-    if len(kind) == 5:
+    if len(kind) == 6:
         return f"a {kind[0].__name__} of shape {kind[1]}"
     if len(kind) == 1:
         return "a tensor that requires a gradient" if issubclass(kind[0], Tensor) else f"a {kind[0].__name__}"

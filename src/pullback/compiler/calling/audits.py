@@ -64,7 +64,7 @@ def _source(entry: Any, own: set[int], outside: set[int], constants: dict[Value,
     if id(entry.array) in own:
         return "own"
     array = entry.array if entry.view is None else entry.view
-    if id(array) in outside:
+    if id(array) in outside and type(array) is np.ndarray:
         return "array", id(array)
     return ("made", _content(array)) if entry.value in constants else "array"  # else what a graph outside has saved
 
@@ -86,7 +86,7 @@ def _form(value: Value) -> tuple[Any, ...]:
     return value.shape, value.dtype
 
 
-def _content(array: np.ndarray) -> bytes:
+def _content(array: Any) -> bytes:
     return hashlib.sha256(array.tobytes()).digest()
 
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+import numpy as np
+
 from ...targets import target_for
-from ...targets.protocol import Target
+from ...targets.protocol import ScheduleTarget
 from ..deferral import signals_later
 from ..host import HOST
 from ..program import Program
-from .inventory import inventory
+from .inventory import inventory, inventory_of
 
 #: Programs are for arrays of NumPy's.
 PROCESSOR: Any = target_for("numpy")
-
-#: `execute(inputs, outputs)`: read those arrays, write these.
-Execute = Callable[[list[Any], list[Any]], None]
 
 
 class Built:
     """A program that was optimised, lowered and compiled."""
 
-    def __init__(self, program: Program, target: Target) -> None:
+    def __init__(self, program: Program, target: ScheduleTarget) -> None:
         from ..lowering.lower import lower
         from ..passes import optimize
 
@@ -43,8 +42,34 @@ class Built:
         self.executable.run([*addresses, *[0] * self.folded], [array.ctypes.data for array in outputs])
 
 
-def runner(program: Program) -> Execute:
-    """`execute(inputs, outputs)` of a program; its constants are not among the inputs."""
+class BuiltOnLibrary:
+    """A program for the devices of a library that compiles functions itself: see `xla/`."""
+
+    def __init__(self, program: Program, library: Any, device: str) -> None:
+        from ..xla.executable import XlaExecutable
+
+        self.program = program
+        self.executable: Any = XlaExecutable(program, library, device)
+        self.run = self.executable.run
+        self.interpret = self.executable.interpret
+        self.kernels = inventory_of(program)
+        self.memory = {
+            "inputs": sum(value.nbytes for value in program.inputs),
+            "outputs": sum(value.nbytes for value in program.outputs),
+        }
+
+
+def runner(program: Program, library: Any = None, device: str = "numpy") -> Callable[[list[Any]], list[Any]]:
+    """`run(inputs)`, which gives the outputs of a program; its constants are not among the inputs."""
+    constants = list(program.constants.values())
+    if library is not None:
+        on_library = BuiltOnLibrary(program, library, device)
+        return lambda inputs: on_library.run([*inputs, *constants])[0]
     built = Built(program, PROCESSOR)
-    constants = [array for value, array in program.constants.items()]
-    return lambda inputs, outputs: built.execute([*inputs, *constants], outputs)
+
+    def run(inputs: list[Any]) -> list[Any]:
+        outputs = [np.empty(value.shape, value.dtype) for value in program.outputs]
+        built.execute([*inputs, *constants], outputs)
+        return outputs
+
+    return run

@@ -45,10 +45,12 @@ def guarded(
     for indices, least, end in bounds:
         if indices.dtype.kind == "u":
             least = 0
-        above = make("greater_equal", (indices, least), indices.shape, _BOOL)
-        below = make("less", (indices, end), indices.shape, _BOOL)
-        both = make("logical_and", (above, below), indices.shape, _BOOL)
-        flags.append(make("all", (both, None, False), (), _BOOL))
+        possible = np.iinfo(indices.dtype)  # numbers beyond it are none of the dtype, and nothing is beyond them
+        fits = make("greater_equal", (indices, max(least, int(possible.min))), indices.shape, _BOOL)
+        if end <= possible.max:
+            below = make("less", (indices, end), indices.shape, _BOOL)
+            fits = make("logical_and", (fits, below), indices.shape, _BOOL)
+        flags.append(make("all", (fits, None, False), (), _BOOL))
     for required in requirements:
         flags.append(make("all", (required, None, False), (), _BOOL))
     finite = flags[0]

@@ -13,11 +13,13 @@ from typing import Any, Callable, Iterable
 from ... import modes
 from ...autodiff import guard
 from ...autodiff.creation import default_dtype
-from ...errors import TraceError
+from ...errors import DeviceError, TraceError
+from ...targets import target_for
 from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
-from .arguments import Arguments, difference
+from ..tracing.trace import OtherDeviceError
+from .arguments import Arguments, difference, moved
 from .audits import Schedule, difference as difference_of_programs, digest, refusal
 from .building import PROCESSOR
 from .collection import collecting_later
@@ -43,6 +45,8 @@ def compile(
     changed, another program is made (`recompilations` says why), more than `max_traces` of them are an error. Effects
     on the world outside are refused with the line. `ignore` names what is neither guarded nor minded. A module is
     compiled by `pb.compile(model)`, and keeps its attributes and methods.
+
+    Tensors are on NumPy, or on one of JAX's devices: the program is XLA's then, as `jax.jit` makes it.
 
     What was made can be looked at: `source`, `kernels`, `memory`, `guards`, `traces`, `recompilations`.
 
@@ -99,6 +103,7 @@ class Compiled:
         self._fast_path: Any = None  # the short way of the first one
         self._unsteady: set[Any] = set()
         self._stability = Stability(self._name)
+        self._device = "numpy"  # of the tensors that the function found outside
         self._traces = 0
         self.audits = 0  # how often a program was traced again and compared
         self._calls = 0  # the long way, and of programs that are gone
@@ -199,11 +204,14 @@ class Compiled:
                 self._calls -= 1
         with _lock:
             arguments = Arguments(self._name, args, kwargs, frozenset(self._stability.paths.values()))
-            if arguments.carry_tangents or nesting.get() > 1:
-                return self.function(*args, **kwargs)  # a program has no tangents, and no second derivatives
+            if arguments.carry_tangents or nesting.get() > 1 or arguments.is_abstract:
+                # a program has no tangents, and no second derivatives; what another library traces it shall see
+                return self.function(*args, **kwargs)
             self._calls += 1
+            device = "numpy"
             try:
                 found, arguments = self._fitting(arguments, _surroundings(mode))
+                device = found.device
                 if is_verifying():
                     return verified(self, found, arguments)
                 if found.new_inputs:
@@ -212,13 +220,15 @@ class Compiled:
                     inputs = found.gathered(arguments)
                     if inputs is not None and found.program.updates:
                         return _timed(found, arguments, inputs)
-            except RefusedError:
-                return self.function(*args, **kwargs)  # operation by operation, which names the culprit
+            except RefusedError:  # operation by operation, which names the culprit
+                args, kwargs = moved(args, kwargs, device)
+                return self.function(*args, **kwargs)
         if inputs is None:
             return self._general(args, kwargs)  # a tensor was given another array just now
         try:
             return _timed(found, arguments, inputs)
         except RefusedError:
+            args, kwargs = moved(args, kwargs, device)
             return self.function(*args, **kwargs)
 
     def _fitting(self, arguments: Arguments, modes_now: Any) -> tuple[Specialization, Arguments]:
@@ -356,8 +366,23 @@ class Compiled:
         return self._specialized(arguments), arguments
 
     def _specialized(self, arguments: Arguments) -> Specialization:
-        places = self._stability.places.values()
-        return specialize(self._name, self.function, arguments, self.ignore, self._reads, places)
+        def traced(device: str, is_open: bool) -> Specialization:
+            places = self._stability.places.values()
+            return specialize(self._name, self.function, arguments, self.ignore, self._reads, places, device, is_open)
+
+        try:
+            return traced(arguments.device or self._device, arguments.device is None)
+        except OtherDeviceError as found:
+            other, site = found.device, found.site
+        if other is None:
+            raise RefusedError  # another library traces: it shall see the operations
+        if target_for(other) is None:
+            raise DeviceError(
+                f"{site}: pb.compile compiles for arrays of NumPy and JAX so far, and found a tensor on {other!r}. "
+                "Move it with `.to_device('numpy')`, or call the function without pb.compile."
+            )
+        self._device = other
+        return traced(other, False)
 
     def _reason(self, arguments: Arguments, changes: list[Any]) -> str | None:
         """Why none of the programs so far will do; None if there are none."""

@@ -31,6 +31,8 @@ class CompiledVjp:
         self.numbers = numbers  # of the results that need a gradient
         self.cotangents = cotangents
         self.program = backward
+        self.library: Any = None  # whose arrays the program is for; None for the host's
+        self.device = "numpy"
         self.sources: list[Any] = []  # for each gradient: a tensor or variable from outside, or an argument's number
         self.asking: list[frozenset[int]] = []  # and which cotangents it depends on
         self.chooses = False  # whether values decide which variables get one: the program then says which do
@@ -67,7 +69,11 @@ class CompiledVjp:
             if source is not None:
                 sources.append(source)
                 nodes.append(node)
-                gradients.append(g.value if type(g) is Symbol else recorder.lift_array(np.asarray(g)))
+                gradients.append(
+                    g.value
+                    if type(g) is Symbol
+                    else recorder.lift_array(g if recorder.library is not None else np.asarray(g))
+                )
         asked = [Value((), np.bool_) for _ in cotangents] if trace.choices else []
         reached = _reached([node for node, _ in seeds], asked, trace) if asked else {}
         flags = [reached[node].value for node in nodes if node in reached]
@@ -79,12 +85,17 @@ class CompiledVjp:
         new = {recorder.arrays[key][0]: recorder.arrays.pop(key)[1] for key in set(recorder.arrays) - known_before}
         if not sources:
             return None
-        constants = {value: np.array(array) for value, array in new.items() if value in needed}
+        constants = {
+            value: array if type(array) is not np.ndarray else np.array(array)
+            for value, array in new.items()
+            if value in needed
+        }
         residuals = [v for v in needed if v not in constants and v not in cotangents and v not in asked]
         backward = Program(
             [*residuals, *cotangents, *asked, *constants], instructions, [*gradients, *flags], [], constants
         )
         vjp = cls(name, list(tracked), cotangents, backward)
+        vjp.library, vjp.device = recorder.library, recorder.device
         vjp.sources, vjp.residuals, vjp.chooses = sources, residuals, bool(asked)
         vjp.asking = _dependence(instructions, cotangents, gradients)
         updated = {target for target, _ in program.updates}  # of these the old values are wanted, as outputs
@@ -132,8 +143,13 @@ class CompiledVjp:
                 f"{self.name} is compiled, and its gradient is differentiated again outside of it. Take both "
                 "derivatives inside one compiled function, or call it without pb.compile."
             )
+        is_host = self.library is None
         arrays = [
-            np.zeros(value.shape, value.dtype) if part is None else np.ascontiguousarray(part).reshape(value.shape)
+            np.zeros(value.shape, value.dtype)
+            if part is None
+            else np.ascontiguousarray(part).reshape(value.shape)
+            if is_host
+            else part
             for part, value in zip(g, self.cotangents)
         ]
         if self._run is None:
@@ -141,11 +157,10 @@ class CompiledVjp:
 
             with lock:
                 if self._run is None:
-                    self._run = runner(self.program)
-        gradients = [np.empty(value.shape, value.dtype) for value in self.program.outputs]
+                    self._run = runner(self.program, self.library, self.device)
         if self.chooses:
             arrays += [np.array(part is not None) for part in g]
-        self._run([*map(np.ascontiguousarray, residuals), *arrays], gradients)
+        gradients = self._run([*(map(np.ascontiguousarray, residuals) if is_host else residuals), *arrays])
         if self.chooses:
             count = len(self.sources)
             return tuple([made if flag else None for made, flag in zip(gradients[:count], gradients[count:])])

@@ -20,6 +20,7 @@ from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows
 from ..guards.values import Given
 from . import verification
+from .library_call import ArgumentSource, ArraySource, LibraryCall, Source, TensorSource
 from .specialization import Fixed
 from .unlocked import REFERENCES_GIVEN, Held
 
@@ -55,6 +56,8 @@ def fast_path(args, kwargs):
 
 def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     """The short way to call `made`, or None where there is none."""
+    if made.library is not None:
+        return fast_call_on_library(made, function, arguments)
     executable, folded = made.built.executable, made.built.folded
     if not layout.is_possible() or not executable.is_native:
         return None
@@ -110,6 +113,30 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     )
     exec(compile(source, "<pullback>", "exec"), names)  # made of numbers alone
     return names.pop("fast_path")  # else the function and its names would hold each other
+
+
+def fast_call_on_library(made: Any, function: Any, arguments: Any) -> Any:
+    """The same for a program on a library's devices: native code looks at guards, Python at the arrays."""
+    if not layout.is_possible() or made.written or made.vjp is not None:
+        return None
+    rows = _checks(made, is_call=True)
+    given = _argument_registers(rows, made, arguments)
+    sources: list[Source] = []
+    for entry in made.inputs:
+        if entry.argument >= 0:
+            if entry.argument not in given:
+                return None
+            _, path, is_tensor = given[entry.argument]
+            sources.append(ArgumentSource(entry, path, is_tensor, arguments.array(entry.argument)))
+        elif entry.place is not None:
+            _array_of_tensor(rows, _register_of(rows, entry.place))
+            sources.append(TensorSource(entry, entry.place.get))
+        elif entry.tensor is not None:
+            sources.append(TensorSource(entry, None))
+        else:
+            sources.append(ArraySource(entry))
+    record = Record(rows.simplified(), rows.registers)
+    return LibraryCall(made, function, record.check(), sources, (rows.kept, record))
 
 
 def fast_check(made: Any) -> Any:

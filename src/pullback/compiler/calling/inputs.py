@@ -25,7 +25,7 @@ _TENSOR = values.Fresh(None, "a tensor from outside", "")
 class Input:
     """Where a call finds one of the program's inputs."""
 
-    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated")
+    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated", "device", "spread")
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -35,6 +35,8 @@ class Input:
         self.array: Any = None  # an array from outside that no tensor holds
         self.view: Any = None  # what must be copied into it for each call: a view of another layout
         self.is_updated = False
+        self.device: str | None = None  # where the program runs; None for the host
+        self.spread: Any = None  # how the array was spread over devices when it was last looked at
 
     @property
     def holder(self) -> Any:
@@ -55,12 +57,22 @@ def _misfit(entry: Input) -> str | None:
     if entry.tensor is None:
         return None
     raw = entry.tensor._raw
-    if type(raw) is not np.ndarray:
+    if not (type(raw) is np.ndarray if entry.device is None else _is_where_it_was(entry, raw)):
         return f"a tensor from outside is on {entry.tensor.device!r} now"
     if raw.shape != entry.value.shape or raw.dtype != entry.value.dtype:
         was = f"{entry.value.dtype} of shape {entry.value.shape}"
         return f"a tensor from outside was {was} and is {raw.dtype} of shape {raw.shape}"
     return None
+
+
+def _is_where_it_was(entry: Input, raw: Any) -> bool:
+    """Whether a library's array is on the device of the program: how it was spread last is remembered."""
+    spread = getattr(raw, "sharding", None)
+    if spread is not entry.spread or spread is None:
+        if entry.tensor.device != entry.device:  # type: ignore[union-attr]
+            return False
+        entry.spread = spread
+    return True
 
 
 def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
@@ -82,6 +94,30 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
             if entry.view is not None:
                 np.copyto(entry.array, entry.view)
             inputs.append(entry.array)
+    return inputs
+
+
+def gathered_from(library: Any, entries: list[Input], arguments: Arguments) -> list[Any] | None:
+    """The same for a library whose arrays cannot be written: those that are updated are nobody else's, and may go."""
+    from ..xla.ownership import is_sole
+
+    inputs = []
+    for entry in entries:
+        if entry.argument >= 0:
+            inputs.append(arguments.array(entry.argument))
+            continue
+        tensor = entry.tensor if entry.place is None else entry.place.get()
+        if tensor is None:
+            inputs.append(entry.array if entry.view is None else entry.view)
+            continue
+        if entry.is_updated:
+            separate(tensor)
+            array = tensor._raw if is_sole(tensor) else library.copy(tensor._raw)
+        else:
+            array = tensor._raw
+        if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
+            return None
+        inputs.append(array)
     return inputs
 
 
@@ -139,6 +175,7 @@ def find_inputs(
     trace.recorder.arrays.clear()
     for number, value in enumerate(made.program.inputs):
         entry = Input(value)
+        entry.device = None if made.library is None else made.device
         if number < len(arguments.dynamic):
             entry.argument = arguments.dynamic[number]
         elif value in found:
@@ -149,6 +186,10 @@ def find_inputs(
             entry.is_updated = value in updated
         else:
             entry.array = arrays.pop(value)
+            if type(entry.array) is not np.ndarray:
+                made.program.constants[value] = entry.array  # which nobody can change
+                made.inputs.append(entry)
+                continue
             if id(entry.array) not in own and entry.array.base is None and _references(entry) == _SOLE:
                 made.program.constants[value] = entry.array  # made by the function itself: nobody can change it
             if not is_readable(entry.array) or value in updated:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Iterable, NamedTuple
 
 from ...targets.custom_kernels import Running
 from ...targets.kernels import Call, Host, Loop, Product
+from ..program import Program
 
 _UNSAID = frozenset(("read", "number", "position", "convert"))  # steps that compute nothing
 _MOST = 6  # names of operations in a line
 
 
 class KernelUse(NamedTuple):
-    """A kernel, whether it is "native" or runs by "numpy", how often a call runs it, and for which of your lines."""
+    """A kernel, how it runs ("native", "xla" or "numpy"), how often a call runs it, and for which of your lines."""
 
     kernel: Any
     how: str
@@ -32,6 +34,8 @@ class Inventory(list[KernelUse]):
     def __repr__(self) -> str:
         slow = [use for use in self if use.how == "numpy"]
         by_numpy = f"by NumPy: {', '.join(dict.fromkeys(use.kernel.op for use in slow))}" if slow else "all native"
+        if any(use.how == "xla" for use in self):
+            by_numpy = "compiled by XLA" + (f", {by_numpy}" if slow else "")
         calls = sum(use.times for use in self)
         lines = [f"{len(self)} kernel{'s' * (len(self) != 1)}, {calls} call{'s' * (calls != 1)}; {by_numpy}"]
         return "\n  ".join([*lines, *map(repr, self)])
@@ -50,6 +54,34 @@ def inventory(calls: Iterable[Call]) -> Inventory:
             tuple(dict.fromkeys(site for site in sites if site)),
         )
         for kernel, sites in found.values()
+    )
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An instruction of a program whose kernels its device's library joins: its name and what it makes."""
+
+    op: str
+    shape: tuple[int, ...]
+
+
+#: Instructions that run on the host wherever the program runs.
+_BY_HOST = frozenset(("draw", "call_custom"))
+
+
+def inventory_of(program: Program) -> Inventory:
+    """The operations of a program that a library compiles; equal ones are counted."""
+    found: dict[Operation, list[str]] = {}
+    for one in program.instructions:
+        found.setdefault(Operation(one.op, one.result.shape if one.results else ()), []).append(one.site)
+    return Inventory(
+        KernelUse(
+            kernel,
+            "numpy" if kernel.op in _BY_HOST else "xla",
+            len(sites),
+            tuple(dict.fromkeys(site for site in sites if site)),
+        )
+        for kernel, sites in found.items()
     )
 
 

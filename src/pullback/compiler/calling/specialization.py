@@ -21,8 +21,8 @@ from ..interpreter import run as interpreted
 from ..program import Program, Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
-from .building import PROCESSOR, Built
-from .inputs import Input, gathered, misfit
+from .building import PROCESSOR, Built, BuiltOnLibrary
+from .inputs import Input, gathered, gathered_from, misfit
 
 
 class Specialization:
@@ -31,6 +31,8 @@ class Specialization:
     def __init__(self, name: str, program: Program, trace: Trace, guards: Guards) -> None:
         self.name = name
         self.program = program
+        self.library = trace.recorder.library  # whose arrays the program is for; None for the host's
+        self.device = trace.recorder.device
         self.guards = guards
         self.inputs: list[Input] = []
         self.is_guarded = False  # whether the last output says that all is finite
@@ -60,7 +62,7 @@ class Specialization:
         self.kernels: list[Any] = []
         self.memory: dict[str, int] = {}
         self.built: Any = None
-        self._execute: Callable[[list[Any], list[Any]], None]
+        self._execute: Callable[[list[Any]], list[Any]]  # from inputs to outputs; it updates inputs
 
     # -- does it fit? ------------------------------------------------------------------------------
 
@@ -85,7 +87,10 @@ class Specialization:
     # -- how it runs -------------------------------------------------------------------------------
 
     def interpret(self) -> None:
-        """Run instruction by instruction, with the host's kernels: for a program that is run once."""
+        """Run instruction by instruction, with the device's kernels: for a program that is run once."""
+        if self.library is not None:
+            self._execute = self._on_library(BuiltOnLibrary(self.program, self.library, self.device).interpret)
+            return
 
         def execute(inputs: list[Any], outputs: list[Any]) -> None:
             made, new = interpreted(self.program, inputs, HOST)
@@ -95,18 +100,50 @@ class Specialization:
             for (target, _), array in zip(self.program.updates, new):
                 inputs[numbers[target]][...] = array
 
-        self._execute = execute
+        self._execute = self._on_host(execute)
 
     def build(self) -> None:
         """Compile."""
-        self.built = Built(self.program, PROCESSOR)
+        if self.library is None:
+            self.built = Built(self.program, PROCESSOR)
+            self._execute = self._on_host(self.built.execute)
+        else:
+            self.built = BuiltOnLibrary(self.program, self.library, self.device)
+            self._execute = self._on_library(self.built.run)
         self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
-        self._execute = self.built.execute
+
+    def _on_host(self, execute: Callable[[list[Any], list[Any]], None]) -> Callable[[list[Any]], list[Any]]:
+        """Run on memory: outputs are allocated, updated inputs are written."""
+        name, values = self.name, self.program.outputs  # not `self`, which holds the function
+
+        def run(inputs: list[Any]) -> list[Any]:
+            outputs = [_allocated(name, value) for value in values]
+            with np.errstate(all="ignore"):
+                execute(inputs, outputs)
+            return outputs
+
+        return run
+
+    def _on_library(self, execute: Callable[[list[Any]], Any]) -> Callable[[list[Any]], list[Any]]:
+        """Run on arrays that cannot be written: the tensors that are updated get other ones."""
+        numbers = {entry.value: i for i, entry in enumerate(self.inputs)}
+        updated = [self.inputs[numbers[target]] for target, _ in self.program.updates]
+
+        def run(inputs: list[Any]) -> list[Any]:
+            outputs, updates = execute(inputs)
+            for entry, array in zip(updated, updates):
+                holder = entry.holder
+                holder._raw, holder._origin = array, None
+            return outputs
+
+        return run
 
     def gathered(self, arguments: Arguments) -> list[Any] | None:
         """The arrays that a call reads and updates; None if a tensor has been given another one at this moment."""
         if (self.written or self.program.updates) and self._is_written_under_two_names(arguments):
             raise RefusedError
+        if self.library is not None:
+            return gathered_from(self.library, self.inputs, arguments)
         return gathered(self.inputs, arguments)
 
     def _is_written_under_two_names(self, arguments: Arguments) -> bool:
@@ -122,17 +159,22 @@ class Specialization:
 
     def run(self, arguments: Arguments, inputs: list[Any]) -> Any:
         """Call the program on what was gathered: its result, as the function would have returned it."""
-        changes = self.program.updates or self.slots or self.cells or self.left or self.written
-        with self.turn, signals_later() if changes else nullcontext():  # what a handler raises finds a whole step
-            return self._run(arguments, inputs)
+        quiet = signals_later() if self.changes_something else nullcontext()
+        with self.turn, quiet:  # what a handler raises finds a whole step
+            return self.run_gathered(arguments, inputs)
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether a call changes anything outside."""
+        return bool(self.program.updates or self.slots or self.cells or self.left or self.written)
 
     @property
     def turn(self) -> Any:
         """Who has this may run the program: its numbers, places in random streams and memory are for one run."""
         return nullcontext() if self.built is None else self.built.executable.lock
 
-    def _run(self, arguments: Arguments, inputs: list[Any]) -> Any:
-        outputs = [_allocated(self.name, value) for value in self.program.outputs]
+    def run_gathered(self, arguments: Arguments | None, inputs: list[Any]) -> Any:
+        """The same for who has its turn; the arguments are needed where they are written to or need a gradient."""
         for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
@@ -142,8 +184,7 @@ class Specialization:
             slot.step += 1
         began = perf_counter()
         try:
-            with np.errstate(all="ignore"):
-                self._execute(inputs, outputs)
+            outputs = self._execute(inputs)
             self.run_seconds = perf_counter() - began
         except BaseException as error:
             if isinstance(error, Exception) or hasattr(error, "changed_nothing"):
@@ -153,7 +194,7 @@ class Specialization:
             raise
         residuals = [] if self.vjp is None else self.vjp.kept(inputs, outputs)
         del inputs
-        if self.is_guarded and not outputs.pop():
+        if self.is_guarded and not np.asarray(outputs.pop()):  # JAX's own `bool` takes twice as long
             self._take_back(states)
             raise RefusedError
         return self._concluded(arguments, outputs, residuals)
@@ -165,7 +206,7 @@ class Specialization:
         for slot in self.slots:
             slot.step -= 1
 
-    def _concluded(self, arguments: Arguments, outputs: list[Any], residuals: list[Any]) -> Any:
+    def _concluded(self, arguments: Arguments | None, outputs: list[Any], residuals: list[Any]) -> Any:
         """Everything that a call changes beside arrays, and its result."""
         for cell, _, after in self.cells:
             if after is None:
@@ -173,7 +214,7 @@ class Specialization:
             elif after is not SAME:
                 cell.value = make(outputs[after], None)
         for leaf, number in self.written:
-            tensor = arguments.leaves[leaf]
+            tensor = arguments.leaves[leaf]  # type: ignore[union-attr]
             tensor._raw = outputs[number]
             tensor._origin = None
             separate(tensor)

@@ -64,15 +64,17 @@ def specialize(
     ignore: tuple[str, ...] = (),
     reads: Mapping[str, Any] | None = None,
     promoted: Iterable[Any] = (),
+    device: str = "numpy",
+    is_open: bool = False,
 ) -> Specialization:
     """Trace `function` for these arguments. Whatever the trace does outside of it is undone.
 
     `reads` are things that it reads beside what code of the user's reads, by their names; `promoted` places of numbers
-    that are inputs.
+    that are inputs. `device` is where it runs, unless that `is_open` and tensors are found elsewhere.
     """
     began = perf_counter()
     mode = modes.current()
-    trace = Trace()
+    trace = Trace(device, is_open)
     recorder = Recorder(name, ignore)
     given = arguments.given
     given_args, given_kwargs, symbols = arguments.on_symbols(trace.recorder)
@@ -83,6 +85,7 @@ def specialize(
         recorder.roots[known_as] = Root(FixedPlace(thing), recorder.note(thing, known_as))
     trace.arguments = {tensor._node for _, tensor in symbols if tensor._node is not None}
     listener = Listener(recorder)
+    trace.recorder.aside = listener.aside
     found = [(place, place.get()) for place in promoted]
     feeds = [Feed(place) for place, value in found if type(value) in (int, float)]
     hidden = [Blindfold(place) for place, value in found if type(value) is np.ndarray]

@@ -12,6 +12,7 @@ from ... import modes, tree
 from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...tensors.tensor import Tensor
+from .arguments import moved
 
 _verifying: ContextVar[bool] = ContextVar("pullback_verifying", default=False)
 #: Largest difference allowed, relative to the largest magnitude of the array: some hundred roundings.
@@ -48,6 +49,7 @@ def verified(compiled_function: Any, made: Any, arguments: Any, tell: Any = None
     """
     name = compiled_function._name
     args, kwargs = arguments.given
+    args, kwargs = moved(args, kwargs, made.device)
     watched = [holder for entry in made.inputs if (holder := entry.holder) is not None]
     watched += [leaf for leaf in arguments.leaves if isinstance(leaf, Tensor)]
     watched = list({id(tensor): tensor for tensor in watched}.values())
@@ -154,5 +156,5 @@ def _compare(what: str, ours: Any, theirs: Any, least_width: int, least_scale: f
 
 
 def _plain(x: Any) -> Any:
-    raw = x.detach()._raw if isinstance(x, Tensor) else np.asarray(x)
+    raw = np.asarray(x.detach()._raw if isinstance(x, Tensor) else x)
     return raw.astype(np.float32) if raw.dtype.name == "bfloat16" else raw

@@ -101,7 +101,7 @@ def form_of(x: Any) -> tuple[Any, ...]:
     """Type, shape, dtype, and whether a gradient is wanted; of anything else the type."""
     if isinstance(x, Tensor):
         raw = x._raw
-        backend = backends.NUMPY if type(raw) is Symbol else backends.of(raw)
+        backend = backends.of(raw) if type(raw) is not Symbol else raw.recorder.library or backends.NUMPY
         return type(x), raw.shape, raw.dtype, backend, None if x._node is None else isinstance(x._node, Leaf)
     if isinstance(x, np.ndarray):
         return type(x), x.shape, x.dtype, x.flags.c_contiguous, x.flags.writeable

@@ -178,6 +178,15 @@ class Listener:
         self._heard: set[tuple[int, int]] = set()  # lines, by identity of function and number
         self._functions: dict[int, Any] = {}  # kept alive, so that identities stay theirs
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside, a library works for the trace: what it reads is none of the function's doing."""
+        before, self.is_busy = self.is_busy, True
+        try:
+            yield
+        finally:
+            self.is_busy = before
+
     # -- code --------------------------------------------------------------------------------------
 
     def on_start(self, frame: FrameType) -> bool:
@@ -193,7 +202,7 @@ class Listener:
                 self.recorder.site = _site_above(frame)
                 self.recorder.refuse(f"{what}, which a program would do once, when it is traced")
             return False
-        if not is_users_function(code, frame.f_globals):
+        if not is_users_function(code, frame.f_globals) or _makes_librarys_tuple(frame):
             return False
         self.is_busy = True
         try:
@@ -300,6 +309,14 @@ class Listener:
         self._hooked.clear()
         self._functions.clear()
         self.fresh = {id(thing) for thing in self.recorder.young()}
+
+
+def _makes_librarys_tuple(frame: FrameType) -> bool:
+    """Whether this is what `collections` wrote to make a named tuple, of a class of a library's."""
+    if frame.f_code.co_varnames[:1] != ("_cls",):
+        return False
+    cls = frame.f_locals.get("_cls")
+    return isinstance(cls, type) and issubclass(cls, tuple) and not is_users_class(cls)
 
 
 def _is_told(code: CodeType) -> bool:

@@ -28,20 +28,23 @@ class TraceBackend(Backend):
         return ("trace",)
 
     def device_of(self, raw: Any) -> str:
-        return "numpy"
+        return raw.recorder.device
 
     def dtype_of(self, raw: Any) -> dtypes.DType:
         return dtypes.from_numpy(raw.dtype)
 
     def raw_dtype(self, dtype: dtypes.DType) -> Any:
-        return dtypes.numpy_dtype(dtype)
+        trace = modes.tracing()
+        library = None if trace is None else trace.recorder.library
+        return dtypes.numpy_dtype(dtype) if library is None else library.raw_dtype(dtype)
 
     def asarray(self, data: Any, dtype: dtypes.DType | None, device: str, copy: bool | None) -> Any:
         raw = data if isinstance(data, Symbol) else self._lifted(np.asarray(data))
         return raw if dtype is None else self.xp.astype(raw, self.raw_dtype(dtype))
 
     def adopt(self, raw: Any, source: Backend, device: str, copy: bool | None) -> Any:
-        return self._lifted(source.to_numpy(raw))
+        library = modes.tracing().recorder.library
+        return self._lifted(raw if source is library else source.to_numpy(raw))
 
     def _lifted(self, array: Any) -> Any:
         return modes.tracing().lift(array)

@@ -7,6 +7,7 @@ products, which the compiler knows how to join. What has one native kernel, or n
 from __future__ import annotations
 
 import math
+from functools import wraps
 from typing import Any
 
 from ...backends import portable
@@ -19,9 +20,32 @@ from . import averages
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
 _EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient"))
 
+#: Kernels that take functions, or constants of other kinds than arrays: what they do with symbols is written down.
+_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul"))
+
 
 #: Scores of attention with dropout up to which it is made of products and elementwise work: no native kernel drops.
 MOST_SCORES = 1 << 24
+
+
+def _unless_library(method: Any) -> Any:
+    """A kernel for programs on the host. Those on a library's devices name the library's kernel, which is run whole."""
+    return _whole_for_libraries(method.__name__, method, 1)
+
+
+def _whole_for_libraries(op: str, kernel: Any, own: int = 0) -> Any:
+    """The same of a function that begins with `own` arguments which are not the kernel's."""
+
+    @wraps(kernel)
+    def chosen(*args: Any, **named: Any) -> Any:
+        recorder = _recorder_of(args, named)
+        return kernel(*args, **named) if recorder.library is None else recorder.record(op, args[own:], named)
+
+    return chosen
+
+
+def _expanded_or_whole(xp: Any, op: str, args: tuple[Any, ...]) -> Any:
+    return _whole_for_libraries(op, portable.bind(op, xp))(*args)
 
 
 class TraceKernels(Kernels):
@@ -31,9 +55,13 @@ class TraceKernels(Kernels):
         if name.startswith("_"):
             raise AttributeError(name)
         expands = OPERATIONS[name].expands if name in OPERATIONS else name in _EXPANDED
-        kernel = _recording(name) if has_kernel(name) and not expands else portable.bind(name, self)
+        if has_kernel(name) and not expands:
+            return self.__dict__.setdefault(name, _recording(name))
+        kernel = portable.bind(name, self)
         if expands == "floats":
             kernel = _expanding(name, kernel)
+        if name not in _NEVER_WHOLE:
+            kernel = _whole_for_libraries(name, kernel)
         self.__dict__[name] = kernel
         return kernel
 
@@ -63,12 +91,14 @@ class TraceKernels(Kernels):
     def broadcast_to(self, x: Any, shape: Any) -> Any:
         return x if tuple(shape) == x.shape else record("broadcast_to", (x, tuple(shape)))
 
+    @_unless_library
     def mean(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         count = _count(x, axis)
         if x.dtype.kind not in "f" or x.dtype.itemsize < 4 or not count:
             return record("mean", (x, axis, keepdims))
         return self.sum(x, axis, keepdims) / count
 
+    @_unless_library
     def var(self, x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
         if not _is_plain(x) or _count(x, axis) <= correction:
             return record("var", (x, axis, correction, keepdims))
@@ -76,24 +106,29 @@ class TraceKernels(Kernels):
         total = self.sum(deviation * deviation, axis, keepdims)
         return _required(self, total / (_count(x, axis) - correction), -1.0)
 
+    @_unless_library
     def std(self, x: Any, axis: Any = None, correction: Any = 0, keepdims: bool = False) -> Any:
         if not _is_plain(x) or _count(x, axis) <= correction:
             return record("std", (x, axis, correction, keepdims))
         total = _required_squares(self, x - self.mean(x, axis, True), axis, keepdims)
         return self.sqrt(total / (_count(x, axis) - correction))
 
+    @_unless_library
     def layer_norm(self, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
         out, mean, rstd = portable.bind("layer_norm", self)(x, weight, bias, axis, eps)
         return out, mean, _required(self, rstd, 0.0)
 
+    @_unless_library
     def rms_norm(self, x: Any, weight: Any, axis: Any, eps: float) -> Any:
         out, rstd = portable.bind("rms_norm", self)(x, weight, axis, eps)
         return out, _required(self, rstd, 0.0)
 
+    @_unless_library
     def batch_norm(self, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
         out, mean, variance = portable.bind("batch_norm", self)(x, weight, bias, axis, eps)
         return out, mean, _required(self, variance, -1.0)
 
+    @_unless_library
     def pow(self, x: Any, y: Any) -> Any:
         if type(y) in (int, float) and getattr(x, "dtype", None) is not None and x.dtype.kind == "f":
             if y == 2:
@@ -108,34 +143,39 @@ class TraceKernels(Kernels):
 
     def embedding(self, indices: Any, weight: Any) -> Any:
         _note_bounds(indices, weight.shape[0])
-        return portable.bind("embedding", self)(indices, weight)
+        return _expanded_or_whole(self, "embedding", (indices, weight))
 
     def cross_entropy(self, x: Any, target: Any, weight: Any, ignore_index: int, *options: Any) -> Any:
         counted = self.where(self.not_equal(target, ignore_index), target, self.zeros_like(target))
         _note_bounds(counted, x.shape[1] if x.ndim > 1 else x.shape[0])
-        return portable.bind("cross_entropy", self)(x, target, weight, ignore_index, *options)
+        return _expanded_or_whole(self, "cross_entropy", (x, target, weight, ignore_index, *options))
 
+    @_unless_library
     def vecdot(self, x: Any, y: Any, axis: int) -> Any:
         if _is_plain(x) and _is_plain(y):
             return self.sum(x * y, (axis,), False)
         return record("vecdot", (x, y, axis))
 
+    @_unless_library
     def vector_norm(self, x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
         if _is_plain(x) and ord == 2 and axis != ():
             return self.sqrt(_required_squares(self, x, axis, keepdims))
         return record("vector_norm", (x, axis, keepdims, ord))
 
+    @_unless_library
     def resample(self, x: Any, axes: Any, transposed: bool) -> Any:
         if _is_plain(x) and averages.are_side_by_side(axes):
             return averages.spread(self, x, axes) if transposed else averages.averaged(self, x, axes)
         return record("resample", (x, axes, transposed))
 
+    @_unless_library
     def attention(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float, *dropout: Any) -> Any:
         args = (q, k, v, mask, is_causal, scale, *dropout)
         if _has_small_scores(q, k, *dropout):
             return portable.bind("attention", self)(*args)
         return record("attention", args)
 
+    @_unless_library
     def attention_gradient(
         self, g: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, needs: Any,
         is_causal: bool, scale: float, *dropout: Any,

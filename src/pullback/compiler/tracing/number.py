@@ -92,6 +92,12 @@ def number(symbol: Symbol, value: float, whole: bool) -> Number:
     return made
 
 
+def feed_dtype(recorder: Any) -> Any:
+    """The dtype in which a program is given a number of Python's: the widest there is."""
+    library = recorder.library
+    return np.dtype(np.float64) if library is None else library.raw_dtype(library.widest_float())
+
+
 class Feed:
     """The memory from which a program reads a number, and the place where calls find it."""
 
@@ -108,6 +114,7 @@ class Feed:
     def stand_in(self, trace: Any) -> Number:
         """What the traced function finds at the place."""
         value = self.place.get()
+        self.array = self.array.astype(feed_dtype(trace.recorder), copy=False)
         symbol = trace.lift(self.array)
         trace.unreadable.add(symbol.value)
         return number(symbol, value, type(value) is int)

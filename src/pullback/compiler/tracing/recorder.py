@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
+from ... import backends, dtypes
 from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ...operations import OPERATIONS
 from ..host import HOST
 from ..program import Instruction, Value
 from .blind import Blind
-from .shapes import form_of
+from .shapes import form_of, library_form_of
 from .symbol import Symbol, kept
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes, type(None), type(Ellipsis)))
 
 
-_INDEXED = frozenset(("getitem", "setitem", "place", "index_add", "overwritten"))
+_INDEXED = frozenset(("getitem", "setitem", "place", "index_add", "overwritten", "read_last"))
 
 
 class Recorder:
     """The instructions so far. `lift_array` says which value stands for a NumPy array met among the arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "numpy") -> None:
+        self.device = device  # where the program will run
+        self.library: Any = None if device == "numpy" else backends.for_device(device)[0]  # whose kernels it names
+        self.aside: Callable[[], AbstractContextManager[None]] = nullcontext  # for what the library does for the trace
         self.instructions: list[Instruction] = []
         self.closed = False
         self.refusal: TraceError | None = None
@@ -47,7 +52,11 @@ class Recorder:
             self.bounds[indices, -size, size] = None
         site = user_site()
         try:
-            form = form_of(op, values)
+            if self.library is None:
+                form = form_of(op, values)
+            else:
+                with self.aside():
+                    form = library_form_of(self.library, op, values)
         except MemoryError as error:  # an example of what a kernel of NumPy's gives is as large as the result
             raise MemoryError(f"{site}: `{op}`, traced by pb.compile: {error}") from None
         except TraceError as error:
@@ -85,11 +94,18 @@ class Recorder:
             return arg
         if kind is tuple or kind is list:
             return tuple([self._argument(part) for part in arg])
-        if kind is np.ndarray or kind is Blind:
+        if kind is np.ndarray or kind is Blind or (self.library is not None and backends.of(arg) is self.library):
             return self.lift_array(arg)
         if isinstance(arg, np.generic):
             return self.lift_array(np.asarray(arg))
         return arg
+
+    def dtype_of(self, array: Any) -> Any:
+        """The dtype that a program sees of an array from outside."""
+        dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+        if self.library is None or type(array) is not np.ndarray:
+            return dtype
+        return self.library.raw_dtype(dtypes.from_numpy(dtype))  # an array of NumPy's is moved: it may be made narrower
 
     def lift_array(self, array: Any, owner: Any = None) -> Value:
         """The value that stands for a NumPy array from outside, or for what `owner`, a tensor, has for its array."""
@@ -98,8 +114,7 @@ class Recorder:
         key = id(array if owner is None else owner)
         found = self.arrays.get(key)
         if found is None:
-            dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
-            value = Value(array.shape, dtype, user_site())
+            value = Value(array.shape, self.dtype_of(array), user_site())
             found = self.arrays[key] = (value, array)
         return found[0]
 

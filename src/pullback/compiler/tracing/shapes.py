@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import modes
+from ... import dtypes, modes
 from ...errors import TraceError
 from ...functions.shapes import broadcast_shapes
 from ...operations import MOST_AXES, OPERATIONS
 from ..host import HOST
-from ..program import Value, values_in
+from ..program import Value, mapped, values_in
 
 #: What is known of a result: (shape, dtype), or None for a result that is absent; a list for several results.
 Form = Any
@@ -36,6 +36,38 @@ def form_of(op: str, args: tuple[Any, ...]) -> Form:
     return form
 
 
+def library_form_of(library: Any, op: str, args: tuple[Any, ...]) -> Form:
+    """The same of a library's own kernel: what the library says without computing it."""
+    key = (library.name, library.widest_float(), op, _key(args))
+    try:
+        return _found[key]
+    except KeyError:
+        pass
+    if op in _BY_HOST:
+        form = _found_anew(op, args)
+        form = form if type(form) is list else (form[0], library.raw_dtype(dtypes.from_numpy(form[1])))
+    else:
+        _refuse_unknown_shapes(op, args)
+        form = _form_of_examples(library.abstract(getattr(library.xp, op), mapped(args, library.example)))
+    if len(_found) > _LIMIT:
+        _found.clear()
+    _found[key] = form
+    return form
+
+
+#: Kernels that run on the host, whatever the device.
+_BY_HOST = frozenset(("draw", "call_custom"))
+
+
+def _form_of_examples(made: Any) -> Form:
+    """The form of what a kernel made of examples."""
+    if made is None:
+        return None
+    if isinstance(made, (tuple, list)):
+        return [_form_of_examples(part) for part in made]
+    return tuple(made.shape), np.dtype(made.dtype)
+
+
 def _key(arg: Any) -> Any:
     kind = type(arg)
     if kind is Value:
@@ -47,7 +79,7 @@ def _key(arg: Any) -> Any:
     return (kind, arg)  # 1, 1.0 and True are different operands
 
 
-def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
+def _refuse_unknown_shapes(op: str, args: tuple[Any, ...]) -> None:
     operation = OPERATIONS.get(op)
     if operation is not None and operation.instead:
         raise TraceError(f"`{op}` has a result whose shape depends on values. Write {operation.instead}.")
@@ -55,6 +87,11 @@ def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
         raise TraceError(
             f"`{op}` with a boolean mask has a result whose shape depends on values. Write `pb.where(mask, x, other)`."
         )
+
+
+def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
+    _refuse_unknown_shapes(op, args)
+    operation = OPERATIONS.get(op)
     if op == "call_custom":
         return args[0].form(args[1:])
     if operation is None:

@@ -40,12 +40,14 @@ class Numbers:
 class Draws:
     """A generator's key and place in its stream as one input array, and how many words a call takes."""
 
-    __slots__ = ("_generator", "array", "taken", "recorder", "start", "_key", "_offset")
+    __slots__ = ("_generator", "array", "taken", "recorder", "start", "_key", "_offset", "_words")
 
     def __init__(self, generator: Any, recorder: Any, start: tuple[int, int] | None = None) -> None:
         self._generator = generator  # None for the default one, which may be another one in the next call
         self.start = start  # key and offset that every call starts from; None if calls go on where the last one ended
-        self.array = np.zeros(2, np.uint64)
+        # libraries without 64-bit integers take each of the two in halves, the lower one first
+        self.array = np.zeros(2, np.uint64) if recorder.library is None else np.zeros((2, 2), np.uint32)
+        self._words = self.array.view("<u8").reshape(2)
         self.taken = 0
         self.recorder = recorder
         whole = Symbol(recorder.lift_array(self.array), recorder)
@@ -60,14 +62,18 @@ class Draws:
         """The key, and the place of the next `count` words."""
         before = self.taken
         self.taken += count
-        return self._key, self._offset + before if before else self._offset
+        if not before:
+            return self._key, self._offset
+        if self.recorder.library is None:
+            return self._key, self._offset + before
+        return self._key, self.recorder.record("moved_on", (self._offset, before))
 
     def refresh(self) -> None:
         """Take this call's words, so that nobody else gets them."""
         if self.start is not None:
             self.generator.state = {"key": self.start[0], "offset": self.start[1]}
         key, offset = self.generator.next_key(self.taken)
-        self.array[0], self.array[1] = key, offset & 0xFFFFFFFFFFFFFFFF
+        self._words[0], self._words[1] = key, offset & 0xFFFFFFFFFFFFFFFF
 
 
 class Options(dict[str, Any]):

@@ -9,12 +9,13 @@ program. So a trace leaves no mark, whether it succeeds or fails, and other thre
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from types import NoneType
 from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from ... import modes
+from ... import backends, dtypes, modes
 from ...autodiff import guard
 from ...autodiff.base import make
 from ...autodiff.graph import GradCell, Leaf, next_sequence_number
@@ -36,6 +37,15 @@ _ndarray = np.ndarray
 
 #: Bytes of the largest tensor or array from outside whose values may decide what is traced.
 MOST_BYTES_READ = 4096
+
+
+class OtherDeviceError(BaseException):
+    """A function was traced for the host, and its tensors are on `device`; None where another library traces them."""
+
+    def __init__(self, device: str | None) -> None:
+        super().__init__(f"the function's tensors are on {device!r}")
+        self.device = device
+        self.site = user_site()
 
 
 class Held:
@@ -76,10 +86,12 @@ class Trace:
 
     backend = TRACE
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "numpy", is_open: bool = False) -> None:
+        """`device` is where the program is to run; if it `is_open`, until a tensor from outside is found elsewhere."""
+        self.is_open = is_open
         self.began = next_sequence_number()  # nodes with smaller numbers are from outside
         self.default_generator = default_generator()
-        self.recorder = Recorder()
+        self.recorder = Recorder(device)
         self.held: dict[int, Held] = {}  # tensors from outside, by identity
         self.cells: dict[int, HeldCell] = {}  # gradient cells, by identity
         self.values_read: list[tuple[Any, bytes]] = []  # tensors and arrays from outside, with the values that decided
@@ -122,13 +134,31 @@ class Trace:
     def _hold(self, tensor: Tensor, raw: Any) -> Held:
         held = self.held.get(id(tensor))
         if held is None:
-            if type(raw) is not _ndarray:
-                raise DeviceError(
-                    f"{user_site()}: pb.compile compiles for NumPy's arrays so far, and found a tensor on "
-                    f"{tensor.device!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
-                )
+            if type(raw) is not _ndarray or self.recorder.library is not None:
+                self._check_device(tensor, raw)
+            self.is_open = False
             held = self.held[id(tensor)] = Held(tensor, raw, self.recorder)
         return held
+
+    def _check_device(self, tensor: Tensor, raw: Any) -> None:
+        """Refuse a tensor that is not where the program runs; a first one that is elsewhere says where it should."""
+        backend: Any = backends.of(raw)
+        device, own = tensor.device, self.recorder.device
+        if not backend.is_concrete(raw):
+            raise OtherDeviceError(None)
+        if device == own:
+            return
+        if self.is_open:
+            raise OtherDeviceError(device)
+        raise DeviceError(
+            f"{user_site()}: pb.compile runs a function on one device, here {own!r}, and found a tensor on {device!r}. "
+            f"Move it with `.to_device({own!r})`."
+        )
+
+    @property
+    def widest_float(self) -> Any:
+        """The dtype of the most exact numbers that the program's device has."""
+        return dtypes.float64 if self.recorder.library is None else self.recorder.library.widest_float()
 
     def lift(self, array: Any) -> Any:
         """The symbol for a NumPy array from outside, which calls will find where it is."""
@@ -137,7 +167,8 @@ class Trace:
     def constant(self, raw: Any) -> Any:
         """The symbol for a raw array that the function has made of plain Python values."""
         if type(raw) is not _ndarray:
-            return raw
+            if self.recorder.library is None or backends.of(raw) is not self.recorder.library:
+                return raw
         symbol = self.lift(raw)
         self._constants.add(symbol.value)
         return symbol
@@ -171,14 +202,14 @@ class Trace:
         if type(symbol) is Symbol:
             array = dict(self.recorder.arrays.values()).get(symbol.value)
             if symbol.value in self._constants:
-                return array.copy()
+                return np.array(array)
             holder = next((held.tensor for held in self.held.values() if held.value is symbol.value), array)
             if symbol.value in self.unreadable:
                 return None
         if array is None or array.nbytes > MOST_BYTES_READ:
             return None
         self.values_read.append((holder, array.tobytes()))
-        return array.copy()
+        return np.array(array)
 
     def read_values(self, thing: Any, why: str) -> Any:
         """As `find_values`; an error that says `why` values are needed where there are none."""
@@ -358,3 +389,4 @@ class Trace:
     def close(self) -> None:
         """No more can be traced: who uses a symbol from here on has kept it."""
         self.recorder.closed = True
+        self.recorder.aside = nullcontext

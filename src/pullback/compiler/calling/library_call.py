@@ -1,0 +1,129 @@
+"""The short way for a program on a library's devices: native code has looked at the guards, here are the arrays."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import nullcontext
+from typing import Any, Callable
+
+from ...tensors.writing import separate
+from ..deferral import signals_later
+from .arguments import moved
+from .specialization import RefusedError
+
+
+class Source:
+    """Where a call finds an input, and what it must be like."""
+
+    __slots__ = ("entry", "find", "shape", "dtype", "kind", "spread")
+
+    def __init__(self, entry: Any, find: Any) -> None:
+        self.entry = entry
+        self.find = find
+        self.shape, self.dtype = entry.value.shape, entry.value.dtype
+        self.kind: Any = None  # the type of the array; and how it was spread over devices when it was last looked at
+        self.spread: Any = None
+
+    def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
+        """The array for a call with these arguments; None if it is not as the program needs it."""
+        raise NotImplementedError
+
+    def fits(self, library: Any, raw: Any) -> bool:
+        """Whether an array is what the program is for: of the library, of this form, on its device."""
+        if raw.shape != self.shape or raw.dtype != self.dtype:
+            return False
+        if type(raw) is self.kind and raw.sharding is self.spread:  # as it nearly always is
+            return True
+        if not (isinstance(raw, library.array_types) and library.is_concrete(raw)):
+            return False
+        if library.device_of(raw) != self.entry.device:
+            return False
+        self.kind, self.spread = type(raw), raw.sharding
+        return True
+
+
+class ArgumentSource(Source):
+    """An argument: a tensor, or an array of NumPy's, which is moved. Native code has looked at what it is."""
+
+    __slots__ = ("is_tensor", "given_dtype")
+
+    def __init__(self, entry: Any, path: Any, is_tensor: bool, given: Any) -> None:
+        super().__init__(entry, path.find)
+        self.is_tensor = is_tensor
+        self.given_dtype = given.dtype  # which moving may make narrower
+
+    def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
+        thing = self.find(given)
+        if not self.is_tensor:
+            fits = thing.shape == self.shape and thing.dtype == self.given_dtype
+            return thing if fits else None
+        if id(thing) in call.updated:
+            return None  # it is also found outside, and replaced there
+        return thing._raw if self.fits(library, thing._raw) else None
+
+
+class TensorSource(Source):
+    """A tensor from outside, or one that is found at a place, for itself alone if the call replaces its array."""
+
+    __slots__ = ()
+
+    def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
+        tensor = self.entry.tensor if self.find is None else self.find()
+        if not self.fits(library, tensor._raw):
+            return None
+        if self.entry.is_updated:
+            separate(tensor)
+            if not call.is_sole(tensor):
+                return None
+        return tensor._raw
+
+
+class ArraySource(Source):
+    """Numbers of an optimizer, places in random streams, and arrays of NumPy's from outside."""
+
+    __slots__ = ()
+
+    def __init__(self, entry: Any) -> None:
+        super().__init__(entry, None)
+
+    def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
+        array = self.entry.array if self.entry.view is None else self.entry.view
+        return array if array.shape == self.shape else None
+
+
+class LibraryCall:
+    """`call(args, kwargs)`: the result, or NotImplemented, with nothing done, if something is not as it was."""
+
+    def __init__(
+        self, made: Any, function: Any, check: Callable[..., Any], sources: list[Any], kept: tuple[Any, ...]
+    ) -> None:
+        from ..xla.ownership import is_sole
+
+        self._made = weakref.ref(made)  # which holds this
+        self._library, self._lock = made.library, made.built.executable.lock
+        self._function, self._device = function, made.device
+        self._check = check
+        self._sources = sources
+        self._kept = kept  # what the native check reads
+        self._quiet = signals_later if made.changes_something else nullcontext
+        self.is_sole = is_sole
+        self.updated = {id(entry.tensor) for entry in made.inputs if entry.is_updated and entry.tensor is not None}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        made = self._made()
+        if made is None or self._check(args, kwargs) is not None:
+            return NotImplemented
+        with self._lock, self._quiet():
+            given, library = (args, kwargs), self._library
+            inputs = []
+            for source in self._sources:
+                array = source.array(library, self, given)
+                if array is None:
+                    return NotImplemented
+                inputs.append(array)
+            try:
+                return made.run_gathered(None, inputs)
+            except RefusedError:
+                pass
+        args, kwargs = moved(args, kwargs, self._device)
+        return self._function(*args, **kwargs)

@@ -1,0 +1,1 @@
+"""Programs on JAX's devices: one function of arrays, which XLA compiles whole."""

@@ -50,7 +50,12 @@ def explained(operation: Operation, raws: Any, static: Any, error: Exception) ->
         return DtypeError(text)
     if isinstance(error, ValueError):
         return ShapeError(text)
-    if reference is None and isinstance(error, RuntimeError) and _is_of_library(error, raws):
+    if (
+        type(operation) is Operation
+        and isinstance(error, RuntimeError)
+        and reference is None
+        and _is_of_library(error, raws)
+    ):
         if _says_memory(error):
             return error
         if any(_is_complex(raw) for raw in raws):

@@ -97,6 +97,7 @@ def direct(operation: Any, function: Any, kernel: Any) -> Any:
     """
     if operation.standard != "main" or operation.static or operation.variadic or operation.arity > 2:
         return kernel
+    function = getattr(function, "plain", function)
     if operation.arity == 1:
         return lambda x: function(x) if x.dtype in _FLOATS else kernel(x)
     if operation.name not in _WITH_NUMBERS:

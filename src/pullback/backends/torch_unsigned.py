@@ -39,6 +39,7 @@ def _with_signed(function: Any, ordered: bool, back: bool) -> Any:
         result = function(*[_signed(x, turn) for x in args], **options)
         return _unsigned(result, dtype, turn) if back else result
 
+    run.plain = function  # type: ignore[attr-defined]  # for what is known to be no unsigned integer
     return run
 
 

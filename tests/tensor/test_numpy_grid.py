@@ -63,3 +63,12 @@ def test_a_second_order_through_numpys_values():
     x = np.array([0.7, 1.3, 2.1])
     for function in (np.cbrt, np.logaddexp2.reduce, lambda t: np.quantile(t, 0.3), lambda t: np.pad(t, 2, "mean") ** 2):
         assert pb.gradcheck(lambda t, f=function: f(t) * t[0], (x,), order=2)
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_least_squares_has_the_rank_that_rcond_leaves(rows):
+    a, b = np.eye(rows, 3) * [1.0, 0.05, 2.0], np.arange(1.0, rows + 1)
+    with pytest.raises(pb.DtypeError, match=r"has rank 2 with rcond=0\.1"):
+        pb.grad(lambda x: np.linalg.lstsq(x, b, 0.1)[0].sum())(a)
+    for rcond in (None, 0.01, -1):
+        assert pb.gradcheck(lambda x, r=rcond: np.linalg.lstsq(x, b, r)[0], (a,))

@@ -201,11 +201,11 @@ def linalg_lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     x, y = _tensor(a), _tensor(b)
     if x.ndim != 2:
         raise ShapeError(f"np.linalg.lstsq: expected a matrix, got shape {x.shape}.")
-    rank = int(np.linalg.matrix_rank(in_numpy(x)))
+    rank = int(np.linalg.lstsq(in_numpy(x), in_numpy(y), rcond)[2])  # of what `rcond` leaves
     if rank < min(x.shape):
         raise DtypeError(
-            f"np.linalg.lstsq: the matrix of shape {x.shape} has rank {rank}; a gradient needs full rank. "
-            "Write `np.linalg.pinv(a) @ b` for the solution of least norm."
+            f"np.linalg.lstsq: a matrix of shape {x.shape} has rank {rank} with rcond={rcond!r}; a gradient needs full "
+            "rank. Write `np.linalg.pinv(a) @ b` for the solution of least norm."
         )
     solution = pb.matmul(pb.linalg.pinv(x), y)
     rest = y - pb.matmul(x, solution)

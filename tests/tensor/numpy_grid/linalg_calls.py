@@ -174,6 +174,8 @@ def _least_squares() -> Iterator[Call]:
             yield call(x, y)
             yield call(x, y, 0.1)
     yield call(SQUARE, VECTOR[:3], rcond="a")
+    for rcond in (None, 0.1, 0.01, -1, 0.0, 2.0):  # of which 0.1 and 2.0 leave some singular values out
+        yield call(np.diag([1.0, 0.05, 2.0]), VECTOR[:3], rcond)
 
 
 @calls("linalg.multi_dot")

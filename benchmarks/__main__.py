@@ -13,6 +13,7 @@ from . import (
     compiled,
     deep,
     eager_mlp,
+    eager_networks,
     import_time,
     memory,
     mlp,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     for module in (
         chain,
         eager_mlp,
+        eager_networks,
         mlp,
         optimizers,
         memory,

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
+THREADS = 2
+
 # system -> the module that must be there
 MODULES = {
     "pullback": "pullback",
@@ -30,6 +32,14 @@ def installed(systems: Iterable[str]) -> list[str]:
 
 def missing(systems: Iterable[str]) -> list[str]:
     return [system for system in systems if not is_installed(system)]
+
+
+def two_threads() -> None:
+    """Let torch run two threads, as the others do where the variables of the environment say so."""
+    if is_installed("torch"):
+        import torch
+
+        torch.set_num_threads(THREADS)
 
 
 def check_equal(results: dict[str, np.ndarray], what: str, tolerance: float = 1e-4) -> None:

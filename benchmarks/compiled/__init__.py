@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .. import peers
 from ..measure import Effort, Measurement, best_times
+from ..networks import cnn, depthwise, encoder, lstm, training, wide
 from . import gpt, memory, mlp, scan
 
 NAME = "compiled"
@@ -16,7 +17,6 @@ NOTES = (
     "compile: the first call. cached: the same in a new process, with what the first one left on the disk (Pullback).",
     "memory: the most that a process has in memory in steady state, less what it had before the model was made.",
 )
-THREADS = 2
 WORKLOADS = {
     "mlp-tiny": lambda: mlp.steps((2, 16, 16, 1), 1),
     "mlp-small": lambda: mlp.steps((2, 64, 64, 1), 32),
@@ -24,13 +24,19 @@ WORKLOADS = {
     "mlp-deep": lambda: mlp.steps((256,) * 9, 64),
     "gpt": gpt.steps,
     "scan": scan.steps,
+    "cnn": lambda: training.compiled(cnn),
+    "lstm": lambda: training.compiled(lstm),
+    "depthwise": lambda: training.compiled(depthwise),
+    "encoder": lambda: training.compiled(encoder),
+    "wide": lambda: {**training.compiled(wide), "floor": wide.floor()},
 }
-#: The others are `mlp-tiny` in other sizes.
-QUICK_WORKLOADS = {"mlp-tiny": WORKLOADS["mlp-tiny"], "gpt": gpt.steps, "scan": lambda: scan.steps(16)}
+#: The other networks of tanh layers are `mlp-tiny` in other sizes.
+QUICK_WORKLOADS = {name: make for name, make in WORKLOADS.items() if not name.startswith("mlp") or name == "mlp-tiny"}
+QUICK_WORKLOADS["scan"] = lambda: scan.steps(16)
 
 
 def run(effort: Effort) -> Iterator[Measurement]:
-    _two_threads()
+    peers.two_threads()
     workloads = QUICK_WORKLOADS if effort.is_quick else WORKLOADS
     chosen = os.environ.get("WORKLOADS", "").split() or workloads
     for workload in chosen:
@@ -48,10 +54,3 @@ def _effort(workload: str, effort: Effort) -> Effort:
 
 def _library(system: str) -> str:
     return system.partition(".")[0]
-
-
-def _two_threads() -> None:
-    if peers.is_installed("torch"):
-        import torch
-
-        torch.set_num_threads(THREADS)

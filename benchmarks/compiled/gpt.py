@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def steps() -> dict[str, Step]:
     return {**made, "floor": floor()}
 
 
-def pullback(device: str = "numpy") -> Step:
+def pullback(device: str = "numpy", compiled: bool = True) -> Step:
     import pullback as pb
 
     class Block(pb.nn.Module):
@@ -98,13 +99,12 @@ def pullback(device: str = "numpy") -> Step:
     optimizer = pb.optim.AdamW(model.parameters(), RATE)
     x, y = (pb.asarray(array, device=device) for array in data())
 
-    @pb.compile
     def step(x: Any, y: Any) -> Any:
         loss = model(x, y)
         optimizer.step(pb.backward(loss))
         return loss
 
-    return lambda: step(x, y)
+    return partial(pb.compile(step) if compiled else step, x, y)
 
 
 def torch_model() -> Any:

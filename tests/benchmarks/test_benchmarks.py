@@ -24,7 +24,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 #: The language model takes a minute, most of it in the peers' compilers: in the long product alone.
-SHORT = {"compiled": "mlp-tiny scan"}
+SHORT = {"compiled": "mlp-tiny scan", "eager-networks": "depthwise"}
 
 
 @pytest.mark.parametrize(

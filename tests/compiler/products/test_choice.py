@@ -40,12 +40,13 @@ def test_batch_axes_are_merged_only_if_all_arrays_allow_it():
     assert apart.batch == (2, 3)
 
 
-def square(size, x):
-    return form_of(Product("float32", (), size, size, size, x, (size, 1), (size, 1)))
+def square(size, x, dtype="float64"):
+    return form_of(Product(dtype, (), size, size, size, x, (size, 1), (size, 1)))
 
 
-def test_only_large_products_of_a_transposed_x_go_to_blas():
+def test_only_large_products_in_double_precision_of_a_transposed_x_go_to_blas():
     assert products.suits_blas(square(1024, (1, 1024)))
+    assert not products.suits_blas(square(1024, (1, 1024), "float32"))
     assert not products.suits_blas(square(1024, (1024, 1)))
     assert not products.suits_blas(square(256, (1, 256)))
     assert not products.suits_blas(square(1024, (-1, 1024)))
@@ -67,9 +68,9 @@ def called(product):
 
 
 def test_without_blas_everything_runs_on_our_own_kernels(monkeypatch):
-    product = Product("float32", (), 1024, 512, 1024, (1, 1024), (512, 1), (512, 1))
+    product = Product("float64", (), 1024, 512, 1024, (1, 1024), (512, 1), (512, 1))
     if blas.find() is not None:
-        assert called(product) == ["pullback_gemm_float32"]
+        assert called(product) == ["pullback_gemm_float64"]
     monkeypatch.setattr(blas, "find", lambda: None)
     assert [name.split(".")[0] for name in called(product)] == ["pullback_product_panels"]
 

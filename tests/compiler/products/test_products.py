@@ -115,6 +115,19 @@ def test_deep_products(emit):
     run_all(cases, emit)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_x_that_are_copied(dtype):
+    """Whole lines of cache and what is left of them, several blocks of rows, and blocks along k that are not whole."""
+    rng = np.random.default_rng(4)
+    cases = [
+        case(rng, size, (layout, rng.choice(("rows", "columns")).item(), "rows"), dtype, accumulate=accumulate)
+        for size in ((70, 100, 270), (97, 98, 31), (64, 1537, 9), (271, 402, 300))
+        for layout in LAYOUTS
+        for accumulate in (False, True)
+    ]
+    run_all(cases, products.emit)
+
+
 def test_all_rows_of_a_large_x():
     """More rows than are kept in cache."""
     rng = np.random.default_rng(7)

@@ -25,6 +25,7 @@ _WRITERS = {
     "tile": "product_tiles",
     "dots": "product_tiles",
     "pack": "product_tiles",
+    "pack_lines": "product_tiles",
     "spread": "product_tiles",
     "panels": "panels",
 }

@@ -213,6 +213,35 @@ def pack(module: ir.Module, dtype: str, lanes: int, width: int, layout: str) -> 
     b.ret_void()
 
 
+def pack_lines(module: ir.Module, dtype: str, width: int, group: int) -> None:
+    """A function (y, panels, k, groups, y_step): copy y[:k] into panels of `width` columns, `group` of them at a time.
+
+    y has `groups` * `group` * `width` contiguous columns; each panel is k rows of `width` elements.
+    """
+    align = ITEMSIZE[dtype]
+    pointer = STORED[dtype].as_pointer()
+    function, b = begin(module, pointer, pointer, I64, I64, I64)
+    y, panels, k, groups, y_step = function.args
+    size = b.mul(k, I64(width))
+
+    def some(_: list[Any], number: Any) -> list[Any]:
+        of_y = b.gep(y, [b.mul(number, I64(group * width))], inbounds=True)
+        first = b.gep(panels, [b.mul(b.mul(number, I64(group)), size)], inbounds=True)
+        places = [b.gep(first, [b.mul(size, I64(at))], inbounds=True) for at in range(group)]
+
+        def row(_: list[Any], p: Any) -> list[Any]:
+            source, to = b.mul(p, y_step), b.mul(p, I64(width))
+            values = [load(b, of_y, b.add(source, I64(at * width)), width, align) for at in range(group)]
+            for value, place in zip(values, places):
+                store(b, value, place, to, align)
+            return []
+
+        return counted(b, I64(0), k, 1, [], row)
+
+    counted(b, I64(0), groups, 1, [], some)
+    b.ret_void()
+
+
 def spread(module: ir.Module, dtype: str, width: int) -> None:
     """A function (tile, out, rows, columns, out_row, out_column, accumulate): copy rows of `width` elements (+ out)."""
     kind = STORED[dtype]

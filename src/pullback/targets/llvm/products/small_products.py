@@ -65,7 +65,21 @@ def cut_of(form: Form, machine: Machine) -> Cut:
     rows_edge = _edge(form.m, rows, 1, twice)
     columns_edge = _edge(form.n, columns, within, twice and not dotted)
     masked = columns_edge[1] > 0 and form.n % within != 0
-    return Cut(form.dtype, lanes, rows, *rows_edge, columns, *columns_edge, masked, copied, direct, dotted)
+    x_copied = "no" if dotted or rows != 4 else _x_copied(form, columns)
+    return Cut(form.dtype, lanes, rows, *rows_edge, columns, *columns_edge, masked, copied, direct, dotted, x_copied)
+
+
+def _x_copied(form: Form, columns: int) -> str:
+    """How x is copied, if enough panels of y share the copy: see `Cut`.
+
+    Where x is stored transposed, every step along k is in another line of cache, and often in the same set.
+    """
+    x_row, x_step = form.x[-2:]
+    if x_row == 1:
+        return "rows" if form.n >= 4 * columns else "no"
+    if form.n < 32 * columns:
+        return "no"
+    return "columns" if x_step == 1 else "any"
 
 
 def _edge(extent: int, block: int, lanes: int, twice: bool) -> tuple[bool, int]:
@@ -81,7 +95,9 @@ def emit_own(module: ir.Module, name: str, form: Form, machine: Machine) -> tupl
     """Write a product's function: returns how its work is cut, and the bytes of scratch memory it needs."""
     cut = cut_of(form, machine)
     rows, columns = units_of(form, "rows", cut.rows), units_of(form, "columns", cut.columns)
-    units = rows if form.m >= min(form.n, 64) else columns
+    # What is copied, each thread copies for itself: few rows share the columns of a large y.
+    is_wide = cut.copied != "no" and form.n >= max(2 * form.m, 32 * cut.columns)
+    units = rows if form.m >= min(form.n, 64) and not is_wide else columns
     code = Code(module, name)
     b = code.b
     (x_row, x_step), (y_step, y_column), (out_row, out_column) = form.x[-2:], form.y[-2:], form.out[-2:]
@@ -98,4 +114,4 @@ def emit_own(module: ir.Module, name: str, form: Form, machine: Machine) -> tupl
             arrays = (x, y, out, b.bitcast(code.scratch, x.type))
             call(b, (*arrays, *along, *sizes, *strides, add), panels, *astuple(cut))
     code.end_function()
-    return units, cut.scratch(form.k)
+    return units, cut.scratch(form.m, form.k)

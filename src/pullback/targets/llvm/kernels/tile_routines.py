@@ -10,11 +10,14 @@ from typing import Any
 from llvmlite import ir
 
 from ..code import I64, ITEMSIZE, STORED, VOID, Code, constant, intrinsic, load, splat, store
+from ..registers import REGISTER_BYTES
 from ..strided import lanes, transposed
 
-#: Rows of a tile.
+#: Rows are counted in multiples of this.
 ROWS = 8
-_VECTORS = 2  # across a tile
+#: Rows and vectors across a tile: its sums are to stay in registers, of which there are 32 with the widest, else 16.
+_TALL = 8 if REGISTER_BYTES == 64 else 4
+_VECTORS = 2
 
 
 class Routine(Code):
@@ -54,22 +57,22 @@ def product(module: ir.Module, dtype: str, transposed: bool) -> ir.Function:
 
     def tiles(column: Any, vectors: int) -> None:
         x_column = b.gep(x, [column])
-        with routine.loop(I64(0), rows, ROWS) as (row,):
+        with routine.loop(I64(0), rows, _TALL) as (row,):
             if transposed:
-                starts = [b.gep(a, [b.add(row, I64(i))]) for i in range(ROWS)]
+                starts = [b.gep(a, [b.add(row, I64(i))]) for i in range(_TALL)]
             else:
-                starts = [b.gep(a, [b.mul(b.add(row, I64(i)), a_step)]) for i in range(ROWS)]
-            with routine.loop(I64(0), depth, 1, *[zero] * (ROWS * vectors)) as (k, *sums):
+                starts = [b.gep(a, [b.mul(b.add(row, I64(i)), a_step)]) for i in range(_TALL)]
+            with routine.loop(I64(0), depth, 1, *[zero] * (_TALL * vectors)) as (k, *sums):
                 x_row = b.mul(k, x_step)
                 right = [load(b, x_column, b.add(x_row, I64(v * width)), width, size) for v in range(vectors)]
                 at = b.mul(k, a_step) if transposed else k
                 after = []
-                for i in range(ROWS):
+                for i in range(_TALL):
                     left = splat(b, load(b, starts[i], at, 1, size), width)
                     after += [intrinsic(b, "fma", left, right[v], sums[i * vectors + v]) for v in range(vectors)]
                 routine.again(*after)
             results = routine.results
-            for i in range(ROWS):
+            for i in range(_TALL):
                 place = b.add(b.mul(b.add(row, I64(i)), out_step), column)
                 for v in range(vectors):
                     there = b.add(place, I64(v * width))

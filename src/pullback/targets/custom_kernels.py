@@ -1,4 +1,4 @@
-"""Descriptions of the kernels that compute a whole operation at once: scans, gathering, attention, random numbers.
+"""Descriptions of the kernels that compute a whole operation at once: scans, gathering, attention, convolutions, ...
 
 Like those in `kernels.py` they are complete and hashable, with strides in elements. Arrays are those that are read,
 then those that are written, in the order in which a description names them; those that are None are left out. What is
@@ -216,3 +216,63 @@ class Philox:
     count: int
     threshold: int = 0
     domain: int = 0
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a window goes over an image (height, width): what a convolution, its transpose and its gradient share.
+
+    out[y, x] sees the elements y * stride + t * dilation - start for every t below `kernel`, along both axes, of an
+    image of `size` whose elements lie `gaps` apart (1 if there is nothing between them); what is not there is 0. Of
+    `stride` and `gaps` one at least is 1 along each axis.
+    """
+
+    size: tuple[int, int]
+    kernel: tuple[int, int]
+    out: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    start: tuple[int, int]
+    gaps: tuple[int, int]
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How many elements all windows together see along each axis, zeros and gaps among them."""
+        axes = zip(self.out, self.stride, self.kernel, self.dilation)
+        high, wide = ((n - 1) * jump + (taps - 1) * step + 1 for n, jump, taps, step in axes)
+        return high, wide
+
+
+@dataclass(frozen=True)
+class DirectConvolution:
+    """A convolution in groups of few channels: out[s, f] = sum over the channels c of f's group of x[s, c] * w[f, c].
+
+    `channels` and `features` are those of a group. Strides of x and out are for samples, all channels or features, and
+    the two axes of the image; w is contiguous. Arrays: x, w, out.
+    """
+
+    dtype: str
+    samples: int
+    groups: int
+    channels: int
+    features: int
+    window: Window
+    x: Strides
+    out: Strides
+
+
+@dataclass(frozen=True)
+class DirectConvolutionGradient:
+    """The gradient of w of a `DirectConvolution` from that of its result, `g`, summed over the samples in their order.
+
+    Strides of g are as those of out. Arrays: g, x, grad_w, which is contiguous.
+    """
+
+    dtype: str
+    samples: int
+    groups: int
+    channels: int
+    features: int
+    window: Window
+    g: Strides
+    x: Strides

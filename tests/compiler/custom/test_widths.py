@@ -9,7 +9,7 @@ import pytest
 
 from pullback.targets.llvm import strided
 
-from . import native, test_attention, test_gathering, test_philox, test_running, test_scan
+from . import native, test_attention, test_convolution, test_gathering, test_philox, test_running, test_scan
 
 
 @pytest.fixture(params=[16, 32, 64])
@@ -29,6 +29,7 @@ def test_every_kernel_at_every_width(register_bytes: int, dtype: str) -> None:
     test_scan.test_gradient_is_that_of_numpy((21, 37), 1, False, dtype)
     test_gathering.test_take((7, 33), 0, dtype)
     test_gathering.test_take_transposed((7, 33), 0, dtype)
+    test_convolution.test_convolutions_are_those_of_numpy(3, dtype)
     test_running.test_positions_of_extremes((3, 37), 1, "argmax", dtype)
     test_running.test_running_sums_and_products((20, 37), 1, False, dtype)
 

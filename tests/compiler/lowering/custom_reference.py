@@ -158,8 +158,44 @@ def _philox(machine: Any, kernel: Any, call: Any) -> None:
     machine.strided(call.writes[0], "bool", (kernel.count,), (1,))[...] = words >= np.uint32(kernel.threshold)
 
 
+def _image(machine: Any, kernel: Any, location: Any) -> Any:
+    """What the windows see: an image with gaps and zeros around it."""
+    window, channels = kernel.window, kernel.groups * kernel.channels
+    x = machine.strided(location, kernel.dtype, (kernel.samples, channels, *window.size), kernel.x)
+    seen = np.zeros((kernel.samples, channels, *window.reach), kernel.dtype)
+    places = [np.arange(n) * gap + start for n, gap, start in zip(window.size, window.gaps, window.start)]
+    inside = [np.flatnonzero((0 <= place) & (place < n)) for place, n in zip(places, window.reach)]
+    rows, columns = (place[kept] for place, kept in zip(places, inside))
+    seen[:, :, rows[:, None], columns] = x[:, :, inside[0][:, None], inside[1]]
+    return seen
+
+
+def _weights(machine: Any, kernel: Any, location: Any) -> Any:
+    shape = (kernel.groups * kernel.features, kernel.channels, *kernel.window.kernel)
+    strides = tuple(int(np.prod(shape[axis + 1 :])) for axis in range(4))
+    return machine.strided(location, kernel.dtype, shape, strides)
+
+
+def _results(machine: Any, kernel: Any, location: Any, strides: Any) -> Any:
+    shape = (kernel.samples, kernel.groups * kernel.features, *kernel.window.out)
+    return machine.strided(location, kernel.dtype, shape, strides)
+
+
+def _convolution(machine: Any, kernel: Any, call: Any) -> None:
+    x, weight = _image(machine, kernel, call.reads[0]), _weights(machine, kernel, call.reads[1])
+    options = (kernel.window.stride, ((0, 0), (0, 0)), kernel.window.dilation, kernel.groups)
+    _results(machine, kernel, call.writes[0], kernel.out)[...] = NUMPY.xp.convolution(x, weight, *options)
+
+
+def _convolution_gradient(machine: Any, kernel: Any, call: Any) -> None:
+    g, x = _results(machine, kernel, call.reads[0], kernel.g), _image(machine, kernel, call.reads[1])
+    options = (kernel.window.kernel, kernel.window.stride, ((0, 0), (0, 0)), kernel.window.dilation, kernel.groups)
+    _weights(machine, kernel, call.writes[0])[...] = NUMPY.xp.convolution_weight_gradient(g, x, *options)
+
+
 _RUN: dict[type, Any] = {
     w.Scan: _scan, w.ScanGradient: _scan_gradient, w.Running: _running, w.Extreme: _extreme, w.Gather: _gather,
     w.Scatter: _scatter, w.GatherAlong: _along, w.ScatterAlong: _along, w.Attention: _attention,
-    w.AttentionGradient: _attention_gradient, w.Philox: _philox,
+    w.AttentionGradient: _attention_gradient, w.Philox: _philox, w.DirectConvolution: _convolution,
+    w.DirectConvolutionGradient: _convolution_gradient,
 }  # fmt: skip

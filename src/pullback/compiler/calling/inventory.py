@@ -12,6 +12,11 @@ from ..program import Program
 
 _UNSAID = frozenset(("read", "number", "position", "convert"))  # steps that compute nothing
 _MOST = 6  # names of operations in a line
+#: Sizes in descriptions of kernels, outermost first.
+_SIZES = (
+    "samples", "groups", "channels", "features", "batch", "heads", "outer", "shape", "rows", "places", "inner",
+    "length", "keys", "width", "count",
+)  # fmt: skip
 
 
 class KernelUse(NamedTuple):
@@ -110,7 +115,7 @@ def _step_name(op: str) -> str:
 def _axes(kernel: Any) -> tuple[int, ...]:
     """The sizes that a kernel's description has, outermost first."""
     sizes: list[int] = []
-    for name in ("batch", "heads", "outer", "shape", "rows", "places", "inner", "length", "keys", "width", "count"):
+    for name in _SIZES:
         size = getattr(kernel, name, ())
         sizes += [size] if isinstance(size, int) else size
     return tuple(sizes)

@@ -2,6 +2,7 @@
 
 Windows are a view of the padded input in which elements appear several times; unfolding is copying that view. Where
 the copy would be large the convolution is left to NumPy's kernel, which unfolds piece by piece.
+Those in groups of few channels have kernels of their own (`direct_convolution.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Callable
 
 from ...targets.kernels import Product
 from ..program import Instruction, Value
-from . import views as v
+from . import direct_convolution as direct, views as v
 from .movement import write
 from .nodes import Graph, coalesced
 from .scalar_steps import converted, own_copy
@@ -51,9 +52,13 @@ def _input_gradient(graph: Graph, views: Views, i: Instruction) -> Any:
     g, weight = found
     size, stride, padding, dilation, groups = i.args[2:]
     shape = i.results[0].shape
-    if all(step == 1 for step in stride):
-        reach = [step * (k - 1) for step, k in zip(dilation, weight.shape[2:])]
-        opposite = tuple((r - low, r - high) for r, (low, high) in zip(reach, padding))
+    reach = [step * (k - 1) for step, k in zip(dilation, weight.shape[2:])]
+    opposite = tuple((r - low, r - high) for r, (low, high) in zip(reach, padding))
+    sizes = (g.shape[2:], weight.shape[2:], size, [1] * len(size))
+    window = direct.window_for(weight.shape[0] // groups, groups, g.root.dtype, *sizes, opposite, dilation, stride)
+    if window is not None:
+        out: View | None = direct.convolved(graph, g, _turned(graph, weight, groups), groups, shape, window)
+    elif all(step == 1 for step in stride):
         out = _convolved(graph, g, _turned(graph, weight, groups), stride, opposite, dilation, groups, shape)
     else:
         out = _spread(graph, g, weight, tuple(size), stride, padding, dilation, groups)
@@ -67,6 +72,11 @@ def _weight_gradient(graph: Graph, views: Views, i: Instruction) -> Any:
     g, x = found
     size, stride, padding, dilation, groups = i.args[2:]
     samples, out = g.shape[0], g.shape[2:]
+    sizes = (x.shape[2:], size, out, stride)
+    window = direct.window_for(x.shape[1] // groups, groups, x.root.dtype, *sizes, padding, dilation)
+    if groups >= direct.FEWEST_GROUPS and window is not None:
+        weights = direct.weight_gradient(graph, g, x, groups, i.results[0].shape, window)
+        return converted(graph, weights, name_of(i.results[0].dtype))
     columns = _unfolded(graph, x, tuple(size), stride, padding, dilation, groups, out)
     if columns is None:
         return None
@@ -86,6 +96,10 @@ def _convolved(
 ) -> View | None:
     """The convolution of a batch, of a given shape."""
     kernel, out = weight.shape[2:], shape[2:]
+    sizes = (x.shape[2:], kernel, out, stride)
+    window = direct.window_for(weight.shape[1], groups, x.root.dtype, *sizes, padding, dilation)
+    if window is not None:
+        return direct.convolved(graph, x, _in_order(graph, weight), groups, shape, window)
     samples, m, k, area = shape[0], shape[1] // groups, weight.shape[1] * prod(kernel), prod(out)
     if prod(kernel) == 1 and not any(map(any, padding)) and all(jump == 1 for jump in stride):
         columns: View | None = _in_order(graph, x)

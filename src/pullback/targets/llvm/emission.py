@@ -25,6 +25,8 @@ _MODULES = {
     "ScatterAlong": "kernels.gather",
     "Attention": "kernels.attention",
     "AttentionGradient": "kernels.attention_gradient",
+    "DirectConvolution": "kernels.convolution",
+    "DirectConvolutionGradient": "kernels.convolution",
     "Running": "kernels.running",
     "Extreme": "kernels.running",
     "Philox": "kernels.philox",

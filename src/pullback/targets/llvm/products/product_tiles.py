@@ -15,8 +15,8 @@ from typing import Any, Callable
 
 from llvmlite import ir
 
-from ..code import I1, I32, I64, ITEMSIZE, STORED, constant, intrinsic, load, splat, store, vector
-from ..strided import load_lanes, store_lanes, transposed
+from ..code import I1, I32, I64, ITEMSIZE, POINTER, STORED, VOID, constant, intrinsic, load, splat, store, vector
+from ..strided import declared, load_lanes, store_lanes, transposed
 from .product_library import begin
 
 
@@ -179,6 +179,11 @@ def pack(module: ir.Module, dtype: str, lanes: int, width: int, layout: str) -> 
         counted(b, first_row, k, 1, [], along)
 
     def row(_: list[Any], p: Any) -> list[Any]:
+        # the same row of the panel that comes next: rows lie too far from each other for the processor to guess it
+        following = b.gep(y, [b.add(b.mul(p, y_step), I64(width))])
+        for at in range(0, width * align, 64):
+            prefetch(b, b.bitcast(following, POINTER), at)
+
         def across(_: list[Any], j: Any) -> list[Any]:
             value = load(b, y, b.add(b.mul(p, y_step), j), lanes, align)
             store(b, value, panel, b.add(b.mul(p, I64(width)), j), align)
@@ -259,6 +264,12 @@ def spread(module: ir.Module, dtype: str, width: int) -> None:
 
     counted(b, I64(0), rows, 1, [], along)
     b.ret_void()
+
+
+def prefetch(b: Any, pointer: Any, offset: int) -> None:
+    """Have what lies so many bytes behind a pointer brought to the second level of cache; it need not exist."""
+    function = declared(b, "llvm.prefetch.p0", VOID, [pointer.type, I32, I32, I32])
+    b.call(function, [b.gep(pointer, [I64(offset)]), I32(0), I32(2), I32(1)])
 
 
 def summed(b: Any, vectors: list[Any]) -> Any:

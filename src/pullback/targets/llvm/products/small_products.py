@@ -60,7 +60,7 @@ def cut_of(form: Form, machine: Machine) -> Cut:
         copied, direct = "no", form.out[-1] == 1
         if y_column != 1:
             copied = "columns" if y_step == 1 else "any"
-        elif form.m >= 64 and form.n * form.k * ITEMSIZE[form.dtype] > 1 << 16:
+        elif form.m >= 32 and form.n * form.k * ITEMSIZE[form.dtype] > 1 << 16:
             copied = "rows"
     rows_edge = _edge(form.m, rows, 1, twice)
     columns_edge = _edge(form.n, columns, within, twice and not dotted)

@@ -11,6 +11,7 @@ from ..functions.filled import empty, zeros
 from ..functions.linear import linear
 from ..functions.manipulation import concat, split, stack, swapaxes, unstack
 from ..functions.normalization import dropout as dropped
+from ..functions.recurrent import gru, lstm, rnn
 from ..functions.trigonometry import tanh
 from ..tensors.tensor import Tensor
 from . import init
@@ -51,9 +52,6 @@ class _Recurrent(Module):
     states: ClassVar[int] = 1  # how many tensors a state has
     hidden_size: int
 
-    def _step(self) -> Callable[[Tensor, Tensor, State], State]:
-        raise NotImplementedError
-
     def _make(self, suffix: str, inputs: int, bias: bool, dtype: Any, device: str | None) -> None:
         """Make the parameters of one direction of one layer."""
         rows = self.gates * self.hidden_size
@@ -81,6 +79,9 @@ class _Recurrent(Module):
 
 
 class _RecurrentCell(_Recurrent):
+    def _step(self) -> Callable[[Tensor, Tensor, State], State]:
+        raise NotImplementedError
+
     weight_ih: Tensor
     weight_hh: Tensor
     bias_ih: Tensor | None
@@ -176,12 +177,12 @@ class _RecurrentLayers(_Recurrent):
         parameters = vars(self)
         projected = linear(x, parameters["weight_ih" + suffix], parameters["bias_ih" + suffix])
         weight, bias = parameters["weight_hh" + suffix], parameters["bias_hh" + suffix]
-        step, steps = self._step(), unstack(projected)
-        outputs = []
-        for part in reversed(steps) if backwards else steps:
-            state = step(part, linear(state[0], weight, bias), state)
-            outputs.append(state[0])
-        return stack(outputs[::-1] if backwards else outputs), state
+        out, *more = self._steps(projected, state, weight, bias, backwards)
+        return out, (out[0 if backwards else -1], *more)
+
+    def _steps(self, x: Tensor, state: State, weight: Tensor, bias: Any, backwards: bool) -> tuple[Tensor, ...]:
+        """The states of all steps, then what else the last state has."""
+        raise NotImplementedError
 
     def extra_repr(self) -> str:
         options = {
@@ -227,8 +228,8 @@ class RNN(_RecurrentLayers):
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device=device, dtype=dtype
         )
 
-    def _step(self) -> Callable[[Tensor, Tensor, State], State]:
-        return _tanh_step if self.nonlinearity == "tanh" else _relu_step
+    def _steps(self, x: Tensor, state: State, weight: Tensor, bias: Any, backwards: bool) -> tuple[Tensor, ...]:
+        return (rnn(x, state[0], weight, bias, self.nonlinearity, backwards),)
 
 
 class GRU(_RecurrentLayers):
@@ -242,8 +243,8 @@ class GRU(_RecurrentLayers):
 
     gates = 3
 
-    def _step(self) -> Callable[[Tensor, Tensor, State], State]:
-        return _gru_step
+    def _steps(self, x: Tensor, state: State, weight: Tensor, bias: Any, backwards: bool) -> tuple[Tensor, ...]:
+        return (gru(x, state[0], weight, bias, backwards),)
 
 
 class LSTM(_RecurrentLayers):
@@ -262,8 +263,9 @@ class LSTM(_RecurrentLayers):
     gates = 4
     states = 2
 
-    def _step(self) -> Callable[[Tensor, Tensor, State], State]:
-        return _lstm_step
+    def _steps(self, x: Tensor, state: State, weight: Tensor, bias: Any, backwards: bool) -> tuple[Tensor, ...]:
+        h, c = state
+        return lstm(x, h, c, weight, bias, backwards)
 
 
 class RNNCell(_RecurrentCell):

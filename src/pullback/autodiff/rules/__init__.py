@@ -43,6 +43,7 @@ from . import (
     normalization,
     pooling,
     quantized,
+    recurrent,
     reductions,
     scan,
     shape,
@@ -67,6 +68,7 @@ MODULES = (
     pooling.rules,
     attention.rules,
     scan.rules,
+    recurrent.rules,
     special.rules,
     quantized.rules,
 )

@@ -28,6 +28,7 @@ _MODULES = (
     "pooling",
     "attention",
     "scan",
+    "recurrent",
     "special",
     "quantized",
 )

@@ -1,0 +1,184 @@
+"""Portable kernels: recurrent layers, and their steps.
+
+`x` has the inputs of all steps, already projected: (length, ..., gates * width); `weight` projects the state. Gates are
+in PyTorch's order. What a gradient needs of a step is kept for all steps in one array.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+
+def _parts(xp: Any, x: Any, count: int) -> list[Any]:
+    """`x` in equal parts along its last axis."""
+    width = x.shape[-1] // count
+    return [xp.getitem(x, (..., slice(i * width, (i + 1) * width))) for i in range(count)]
+
+
+def _order(length: int, reverse: bool) -> Any:
+    return range(length - 1, -1, -1) if reverse else range(length)
+
+
+def _in_time(xp: Any, steps: list[Any], reverse: bool) -> Any:
+    return xp.stack(steps[::-1] if reverse else steps, 0)
+
+
+def _states_before(xp: Any, h: Any, out: Any, reverse: bool) -> Any:
+    """The state that each step began with."""
+    first = xp.expand_dims(h, (0,))
+    if reverse:
+        return xp.concat([xp.getitem(out, (slice(1, None),)), first], 0)
+    return xp.concat([first, xp.getitem(out, (slice(0, out.shape[0] - 1),))], 0)
+
+
+def _parameter_gradients(xp: Any, projected: Any, before: Any, needs: Any) -> tuple[Any, Any]:
+    """The gradients of weight and bias, given those of the projected states of all steps: one product."""
+    rows = xp.rows(projected)
+    weight = xp.matmul(xp.matrix_transpose(rows), xp.rows(before)) if needs[0] else None
+    return weight, xp.sum(rows, (-2,), False) if needs[1] else None
+
+
+# -- LSTM ----------------------------------------------------------------------------------------
+
+
+def lstm_step(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
+    """The next state (h, c), and the gates."""
+    take, keep, candidate, show = _parts(xp, x + xp.linear(h, weight, bias), 4)
+    take, keep, candidate, show = xp.sigmoid(take), xp.sigmoid(keep), xp.tanh(candidate), xp.sigmoid(show)
+    cell = keep * c + take * candidate
+    return show * xp.tanh(cell), cell, xp.concat([take, keep, candidate, show], -1)
+
+
+def lstm_step_gradient(
+    xp: Any, g: Any, g_h: Any, g_c: Any, c: Any, cell: Any, gates: Any, weight: Any
+) -> tuple[Any, Any, Any]:
+    """The gradients of a step's projections and of the state before, given those of its output and of what follows."""
+    take, keep, candidate, show = _parts(xp, gates, 4)
+    g_h = g + g_h
+    shown = xp.tanh(cell)
+    g_cell = g_c + g_h * show * (1 - shown * shown)
+    projected = xp.concat(
+        [
+            g_cell * candidate * (take * (1 - take)),
+            g_cell * c * (keep * (1 - keep)),
+            g_cell * take * (1 - candidate * candidate),
+            g_h * shown * (show * (1 - show)),
+        ],
+        -1,
+    )
+    return projected, xp.matmul(projected, weight), g_cell * keep
+
+
+def lstm(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any, Any]:
+    outputs, cells, gates = [], [], []
+    for t in _order(x.shape[0], reverse):
+        h, c, gate = xp.lstm_step(xp.getitem(x, (t,)), h, c, weight, bias)
+        outputs.append(h)
+        cells.append(c)
+        gates.append(gate)
+    return _in_time(xp, outputs, reverse), c, _in_time(xp, cells, reverse), _in_time(xp, gates, reverse)
+
+
+def lstm_gradient(
+    xp: Any, g: Any, h: Any, c: Any, weight: Any, out: Any, cells: Any, gates: Any, reverse: bool, needs: Any
+) -> tuple[Any, ...]:
+    g_out, g_c = g
+    g_out = xp.zeros_like(out) if g_out is None else g_out
+    g_c, g_h = xp.zeros_like(c) if g_c is None else g_c, xp.zeros_like(h)
+    states = _states_before(xp, c, cells, reverse)
+    steps = []
+    for t in _order(out.shape[0], not reverse):
+        at = [xp.getitem(part, (t,)) for part in (g_out, states, cells, gates)]
+        projected, g_h, g_c = xp.lstm_step_gradient(at[0], g_h, g_c, *at[1:], weight)
+        steps.append(projected)
+    projected = _in_time(xp, steps, not reverse)
+    before = _states_before(xp, h, out, reverse) if needs[3] else None
+    return projected, g_h, g_c, *_parameter_gradients(xp, projected, before, needs[3:])
+
+
+# -- GRU -----------------------------------------------------------------------------------------
+
+
+def gru_step(xp: Any, x: Any, h: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """The next state, and its gates: reset, update, candidate, and what the candidate had of the state before."""
+    (x_reset, x_update, x_new), (reset, update, new) = _parts(xp, x, 3), _parts(xp, xp.linear(h, weight, bias), 3)
+    reset, update = xp.sigmoid(x_reset + reset), xp.sigmoid(x_update + update)
+    candidate = xp.tanh(x_new + reset * new)
+    return candidate + update * (h - candidate), xp.concat([reset, update, candidate, new], -1)
+
+
+def gru_step_gradient(xp: Any, g: Any, g_h: Any, h: Any, gates: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """The gradients of a step's projected input, of its projected state, and of the state before."""
+    reset, update, candidate, new = _parts(xp, gates, 4)
+    g_h = g + g_h
+    g_new = g_h * (1 - update) * (1 - candidate * candidate)
+    g_gates = [g_new * new * (reset * (1 - reset)), g_h * (h - candidate) * (update * (1 - update))]
+    projected = xp.concat([*g_gates, g_new * reset], -1)
+    return xp.concat([*g_gates, g_new], -1), projected, g_h * update + xp.matmul(projected, weight)
+
+
+def gru(xp: Any, x: Any, h: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any]:
+    outputs, gates = [], []
+    for t in _order(x.shape[0], reverse):
+        h, gate = xp.gru_step(xp.getitem(x, (t,)), h, weight, bias)
+        outputs.append(h)
+        gates.append(gate)
+    return _in_time(xp, outputs, reverse), _in_time(xp, gates, reverse)
+
+
+def gru_gradient(
+    xp: Any, g: Any, h: Any, weight: Any, out: Any, gates: Any, reverse: bool, needs: Any
+) -> tuple[Any, ...]:
+    g_h = xp.zeros_like(h)
+    states = _states_before(xp, h, out, reverse)
+    inputs, steps = [], []
+    for t in _order(out.shape[0], not reverse):
+        at = [xp.getitem(part, (t,)) for part in (g, states, gates)]
+        of_input, of_state, g_h = xp.gru_step_gradient(at[0], g_h, *at[1:], weight)
+        inputs.append(of_input)
+        steps.append(of_state)
+    projected = _in_time(xp, steps, not reverse)
+    return _in_time(xp, inputs, not reverse), g_h, *_parameter_gradients(xp, projected, states, needs[2:])
+
+
+# -- RNN -----------------------------------------------------------------------------------------
+
+
+def _activation(xp: Any, activation: str) -> Callable[[Any], Any]:
+    function: Callable[[Any], Any] = xp.tanh if activation == "tanh" else xp.relu
+    return function
+
+
+def rnn_step(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str) -> Any:
+    """The next state."""
+    return _activation(xp, activation)(x + xp.linear(h, weight, bias))
+
+
+def rnn_step_gradient(xp: Any, g: Any, g_h: Any, out: Any, weight: Any, activation: str) -> tuple[Any, Any]:
+    """The gradients of a step's projections and of the state before."""
+    g = g + g_h
+    projected = g * (1 - out * out) if activation == "tanh" else g * xp.astype(out > 0, g.dtype)
+    return projected, xp.matmul(projected, weight)
+
+
+def rnn(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str, reverse: bool) -> Any:
+    outputs = []
+    for t in _order(x.shape[0], reverse):
+        h = xp.rnn_step(xp.getitem(x, (t,)), h, weight, bias, activation)
+        outputs.append(h)
+    return _in_time(xp, outputs, reverse)
+
+
+def rnn_gradient(
+    xp: Any, g: Any, h: Any, weight: Any, out: Any, activation: str, reverse: bool, needs: Any
+) -> tuple[Any, ...]:
+    g_h = xp.zeros_like(h)
+    steps = []
+    for t in _order(out.shape[0], not reverse):
+        projected, g_h = xp.rnn_step_gradient(
+            xp.getitem(g, (t,)), g_h, xp.getitem(out, (t,)), weight, activation
+        )  # fmt: skip
+        steps.append(projected)
+    projected = _in_time(xp, steps, not reverse)
+    before = _states_before(xp, h, out, reverse) if needs[2] else None
+    return projected, g_h, *_parameter_gradients(xp, projected, before, needs[2:])

@@ -139,6 +139,15 @@ def __getattr__(name: str) -> _Any:
     raise import_module(f"{__name__}.pytorch_names").missing(__name__, name)
 
 
+def _native_kernels() -> _Any:
+    from .compiler.eager import native_result
+
+    return native_result
+
+
+backends.numpy.native.provide(_native_kernels)  # the compiler is above the backends, and imported for large arrays
+
+
 def __dir__() -> list[str]:
     from importlib import import_module
 

@@ -23,6 +23,7 @@ from .provenance import born_forward, describe_backward, describe_outputs, kind_
 
 WINDOW_BYTES = 32 * 2**20
 _ndarray = np.ndarray
+_sum_of_squares = backends.NUMPY.xp.sum_of_squares
 _MODES = ("raise", "warn", "trace", "off")
 _guard_mode: ContextVar[str] = ContextVar("pullback_guard", default="raise")
 unguarded: set[Any] = set()  # recipes of results that may overflow (scaled losses): looked at only if asked for
@@ -94,7 +95,7 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
             if g.nbytes <= 2048 and (g.dtype is dtype or (dtype is None and g.dtype.char in _MOST)):
                 dtype = g.dtype
                 small.append(g.tobytes())
-            elif not _finite_array(g.ravel("K")):
+            elif not _finite_array(g):
                 return False
         elif type(g) is Outputs:
             if not all_finite([link.g for link in g.links()]):
@@ -122,14 +123,14 @@ class Large:
     was_seen = False
 
 
-def _finite_array(flat: Any) -> bool:
-    """Whether a one-dimensional NumPy array is finite."""
-    if flat.dtype.kind != "c":
-        squares = flat.dot(flat)
-        if squares < _MOST.get(flat.dtype.char, 0.0) or (flat.dtype.itemsize == 2 and isfinite(squares)):
+def _finite_array(array: Any) -> bool:
+    """Whether a NumPy array is finite."""
+    if array.dtype.kind != "c":
+        squares = _sum_of_squares(array)
+        if squares < _MOST.get(array.dtype.char, 0.0) or (array.dtype.itemsize == 2 and isfinite(squares)):
             return True
     Large.was_seen = True
-    return bool(np.isfinite(flat).all())
+    return bool(np.isfinite(array).all())
 
 
 def note_size(raw: Any) -> None:

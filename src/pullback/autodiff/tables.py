@@ -11,6 +11,7 @@ from .recipe import Table
 from .rules import MODULES
 
 NUMPY_TABLE = Table(backends.NUMPY.xp, MODULES)  # also declares the operations
+NUMPY_TABLE.replace(backends.NUMPY.rules(dict(NUMPY_TABLE.rules)))
 _tables: dict[int, Table] = {id(backends.NUMPY): NUMPY_TABLE}
 
 

@@ -5,6 +5,7 @@ They are NumPy's, with those that only programs have. This is the one place that
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ..backends import NUMPY
@@ -15,7 +16,9 @@ class HostKernels:
     """A namespace with every instruction's kernel under its name."""
 
     def __getattr__(self, name: str) -> Any:
-        return vars(random)[name] if name in vars(random) and not name.startswith("_") else getattr(NUMPY.xp, name)
+        if name in vars(random) and not name.startswith("_"):
+            return vars(random)[name]
+        return inspect.unwrap(getattr(NUMPY.xp, name))  # NumPy's own, whatever else large arrays are given to
 
 
 HOST = HostKernels()

@@ -213,7 +213,7 @@ class Optimizer:
         with np.errstate(all="ignore", over="call", call=noted):  # a warning would stop half-way
             before = overflow.Before(work) if overflow.may_overflow(work, type(grads) in (list, tuple)) else None
             for slot, group, constants, gradient in work:
-                slot.advance(self, group, constants, gradient)
+                slot.advance(self, group, constants, gradient, noted)
         if (before is not None or noted.happened) and guard.mode()[0] != "off":
             with np.errstate(all="ignore"):
                 overflow.refuse(self._name, work, before)

@@ -17,11 +17,13 @@ from ..autodiff.graph import Leaf
 from ..errors import GradientError, ShapeError
 from ..tensors.tensor import Tensor
 from ..tensors.writing import separate
+from . import native_updates
 from .arithmetic import Arithmetic, arithmetic_of
 
 _ndarray = np.ndarray
 _NUMPY = backends.NUMPY
 CHUNK = 131072  # elements of a large NumPy array that are updated at a time
+NATIVE = 16384  # elements from which on there is native code for an update
 _SETTLED = (
     "names", "buffers", "lent", "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "chunked",
 )  # fmt: skip
@@ -145,14 +147,19 @@ class Slot:
 
     # -- one update ----------------------------------------------------------------------------------
 
-    def advance(self, optimizer: Any, group: dict[str, Any], constants: tuple[Any, ...], gradient: Any) -> None:
-        """Update the parameter and the buffers; `prepare` has been called."""
+    def advance(
+        self, optimizer: Any, group: dict[str, Any], constants: tuple[Any, ...], gradient: Any, noted: Any = None
+    ) -> None:
+        """Update the parameter and the buffers; `prepare` has been called. `noted` is told of an overflow."""
         self.step += 1
         if type(self.parameter) is not _ndarray:
             separate(self.parameter)
             self.parameter._origin = None
         raw = self.raw
         buffers = [buffer._raw for buffer in self.buffers]
+        if self.backend is _NUMPY and raw.size >= NATIVE and not self.halved and type(optimizer).elementwise:
+            if native_updates.advance(optimizer, group, constants, raw, gradient, buffers, noted):
+                return
         if self.chunked:
             flat, gradient = raw.reshape(-1), gradient.reshape(-1)
             buffers = [buffer.reshape(-1) for buffer in buffers]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 
 from ... import dtypes
 from ...errors import DeviceError, DtypeError
 from ..protocol import Backend, Kernels
-from . import elementwise, indexing, linear, precision, reductions, shape
+from . import elementwise, indexing, linear, native, precision, reductions, shape
 from .ownership import is_sole_owner
 
 #: Kernels of modules that are imported when one of them is used.
@@ -42,15 +43,18 @@ class NumpyKernels(Kernels):
         module = _MODULE_OF.get(name)
         if module is None:
             kernel = super().__getattr__(name)
-            if kernel.func.__module__ != _FORMULAS:
-                return kernel
-            module = "special"  # has every one of those formulas, on blocks
-        kernel = self.__dict__[name] = getattr(import_module(f".{module}", __name__), name)
+            if kernel.func.__module__ == _FORMULAS:
+                module = "special"  # has every one of those formulas, on blocks
+        if module is not None:
+            kernel = getattr(import_module(f".{module}", __name__), name)
+        if name in native.KERNELS:
+            kernel = native.sized(("kernel", name), kernel, *native.KERNELS[name])
+        self.__dict__[name] = kernel
         return kernel
 
     def defines(self, name: str) -> bool:
         """Whether there is a kernel of that name, and not only one made of others."""
-        kernel = getattr(self, name, None)
+        kernel = inspect.unwrap(getattr(self, name, None))  # type: ignore[arg-type]
         return kernel is not None and not (type(kernel) is partial and kernel.args[:1] == (self,))
 
 
@@ -62,6 +66,10 @@ class NumpyBackend(Backend):
         self.xp = NumpyKernels(
             *(vars(module) for module in (elementwise, reductions, shape, indexing, linear, precision))
         )
+        for name in native.KERNELS.keys() & self.xp.__dict__.keys():
+            self.xp.__dict__[name] = native.sized(
+                ("kernel", name), self.xp.__dict__[name], *native.KERNELS[name]
+            )  # fmt: skip
 
     def devices(self) -> tuple[str, ...]:
         return ("numpy",)
@@ -117,6 +125,13 @@ class NumpyBackend(Backend):
 
     def from_scalar(self, value: Any) -> Any:
         return value if type(value) is _ndarray else np.asarray(value)
+
+    def rules(self, general: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        """The table's, where they are several passes over memory with native code for large arrays."""
+        replaced: dict[str, dict[str, Any]] = {}
+        for (name, key), (measured, least) in native.RULES.items():
+            replaced.setdefault(name, {})[key] = native.sized(("rule", name, key), general[name][key], measured, least)
+        return replaced
 
     is_exclusive = staticmethod(is_sole_owner)
 

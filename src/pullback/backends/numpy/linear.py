@@ -7,18 +7,21 @@ from typing import Any
 import numpy as _np
 
 from ...errors import ShapeError as _ShapeError
+from .native import on_large as _on_large
 from .precision import is_half as _is_half
 
 _float32 = _np.float32
+# Multiplications from which on BLAS has several threads. They spin when they are done, and whoever computes next has
+# their processors only half the time: so native code, with threads of its own, computes all larger products.
+_LARGE = 1 << 18
+_SMALL = 1 << 10  # elements: most arrays are small, and need no further look
 
 
 def matmul(x: Any, y: Any) -> Any:
     try:
-        if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size:  # one product, not many
-            return matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
-        if x.dtype.itemsize == 2 and _is_half(x) and _is_half(y):  # no BLAS for these
-            return _np.matmul(x.astype(_float32), y.astype(_float32)).astype(_np.result_type(x, y))
-        return _np.matmul(x, y)
+        if x.size > _SMALL and y.ndim > 1 and x.size * y.shape[-1] > _LARGE and x.ndim > 1:
+            return _on_large(("kernel", "matmul"), _matmul, (x, y))
+        return _matmul(x, y)
     except (ValueError, AttributeError) as error:  # a Python number has no axes at all
         a, b = getattr(x, "shape", ()), getattr(y, "shape", ())
         raise _ShapeError(
@@ -27,7 +30,21 @@ def matmul(x: Any, y: Any) -> Any:
         ) from error
 
 
+def _matmul(x: Any, y: Any) -> Any:
+    if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size:  # one product, not many
+        return _matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
+    if x.dtype.itemsize == 2 and _is_half(x) and _is_half(y):  # no BLAS for these
+        return _np.matmul(x.astype(_float32), y.astype(_float32)).astype(_np.result_type(x, y))
+    return _np.matmul(x, y)
+
+
 def linear(x: Any, weight: Any, bias: Any) -> Any:
+    if x.size > _SMALL and x.size * weight.shape[0] > _LARGE and x.ndim > 1 and weight.ndim > 1:
+        return _on_large(("kernel", "linear"), _linear, (x, weight, bias))
+    return _linear(x, weight, bias)
+
+
+def _linear(x: Any, weight: Any, bias: Any) -> Any:
     out = matmul(x, weight.T)
     if bias is None:
         return out

@@ -136,3 +136,8 @@ def recurrence(x: Any, factor: Any, axis: Any, reverse: bool = False) -> Any:
     for i in range(1, len(rows)):
         rows[i] += factors[i] * rows[i - 1]
     return out.astype(dtype, copy=False)
+
+
+def sum_of_squares(x: Any) -> Any:
+    flat = x.ravel("K")
+    return flat.dot(flat)

@@ -44,3 +44,7 @@ def recurrence(xp: Any, x: Any, factor: Any, axis: Any, reverse: bool = False) -
         factor = factor * shift(xp, factor, axis, direction * step)
         step *= 2
     return x
+
+
+def sum_of_squares(xp: Any, x: Any) -> Any:
+    return xp.sum(x * x)

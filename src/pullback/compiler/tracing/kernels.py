@@ -18,7 +18,9 @@ from ..host import has_kernel
 from . import averages
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
-_EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient"))
+_EXPANDED = frozenset(
+    ("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient", "sum_of_squares")
+)
 
 #: Kernels that take functions, or constants of other kinds than arrays: what they do with symbols is written down.
 _NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul"))

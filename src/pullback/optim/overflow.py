@@ -32,7 +32,7 @@ def _is_large(slot: Any, gradient: Any) -> bool:
     if type(gradient) is _ndarray:
         kind = gradient.dtype.char
         if kind == "f" or kind == "d":
-            return not np.vdot(gradient, gradient) < (_LIMIT if kind == "f" else _LIMIT_64) ** 2
+            return not NUMPY.xp.sum_of_squares(gradient) < (_LIMIT if kind == "f" else _LIMIT_64) ** 2
         bits = (gradient.view(np.uint16) & 0x7FFF).max(initial=0)
         return bool(bits >= (0x7C00 if kind == "e" else 0x5800))
     if slot.device != "torch:cpu" or not gradient.numel():

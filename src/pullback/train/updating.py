@@ -11,6 +11,7 @@ import numpy as np
 from .. import tree
 from ..autodiff.creation import asarray
 from ..autodiff.gradients import Gradients, backward
+from ..backends import NUMPY
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..functions.carry import is_symbolic
 from ..modes import no_grad
@@ -206,8 +207,7 @@ def norm_of(gradients: Gradients) -> float:
         raw = gradient._raw
         if type(raw) is not np.ndarray or raw.dtype.kind != "f":
             break
-        flat = raw.reshape(-1)
-        total += float(np.dot(flat, flat))
+        total += float(NUMPY.xp.sum_of_squares(raw))
     else:
         if 1e-30 < total < 1e30:  # else squares have vanished or overflowed
             return math.sqrt(total)

@@ -104,11 +104,11 @@ CASES = {
     "matmul-stacks": (pb.matmul, (normal(5, 33, 65), normal(5, 65, 34))),
     "lstm": (
         lambda *x: recurrent.lstm(*x, False)[0],
-        (normal(4, 16, 256), normal(16, 64), normal(16, 64), normal(256, 64), normal(256)),
+        (normal(9, 16, 256), normal(16, 64), normal(16, 64), normal(256, 64), normal(256)),
     ),
     "gru": (
         lambda *x: recurrent.gru(*x, True),
-        (normal(4, 22, 192), normal(22, 64), normal(192, 64), normal(192)),
+        (normal(10, 22, 192), normal(22, 64), normal(192, 64), normal(192)),
     ),
     "rnn": (
         lambda *x: recurrent.rnn(*x, "tanh", False),

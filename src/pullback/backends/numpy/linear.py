@@ -19,7 +19,7 @@ _SMALL = 1 << 10  # elements: most arrays are small, and need no further look
 
 def matmul(x: Any, y: Any) -> Any:
     try:
-        if x.size > _SMALL and y.ndim > 1 and x.size * y.shape[-1] > _LARGE and x.ndim > 1:
+        if (x.size > _SMALL or y.size > _SMALL) and y.ndim > 1 and x.size * y.shape[-1] > _LARGE and x.ndim > 1:
             return _on_large(("kernel", "matmul"), _matmul, (x, y))
         return _matmul(x, y)
     except (ValueError, AttributeError) as error:  # a Python number has no axes at all
@@ -39,7 +39,7 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:
-    if x.size > _SMALL and x.size * weight.shape[0] > _LARGE and x.ndim > 1 and weight.ndim > 1:
+    if weight.size > _SMALL and x.size * weight.shape[0] > _LARGE and x.ndim > 1 and weight.ndim > 1:
         return _on_large(("kernel", "linear"), _linear, (x, weight, bias))
     return _linear(x, weight, bias)
 

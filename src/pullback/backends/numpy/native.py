@@ -21,6 +21,7 @@ Maker = Callable[[tuple[str, ...], tuple[Any, ...]], Any]
 #: Elements from which on native code is faster, calls and all.
 _LEAST = 1 << 14
 _LEAST_OF_PRODUCTS = 1 << 12
+_LEAST_OF_STEPS = 1 << 10
 
 #: Kernels, with the argument to measure and the elements from which on it is large. (Matrix products are in
 #: `linear.py`.)
@@ -33,8 +34,8 @@ KERNELS = {
     **dict.fromkeys(("cross_entropy", "cross_entropy_gradient", "soft_cross_entropy", "huber_loss"), ("x", _LEAST)),
     "binary_cross_entropy_with_logits": ("x", _LEAST),
     **dict.fromkeys(("max_pool", "pool_scatter"), ("x", _LEAST_OF_PRODUCTS)),
-    **dict.fromkeys(("lstm_step", "gru_step", "rnn_step"), ("x", _LEAST_OF_PRODUCTS)),
-    **dict.fromkeys(("lstm_step_gradient", "gru_step_gradient", "rnn_step_gradient"), ("g", _LEAST_OF_PRODUCTS // 4)),
+    **dict.fromkeys(("lstm_steps", "gru_steps", "rnn_steps"), ("h", _LEAST_OF_STEPS)),
+    **dict.fromkeys(("lstm_steps_gradient", "gru_steps_gradient", "rnn_steps_gradient"), ("g_h", _LEAST_OF_STEPS)),
     "take_transposed": ("value", _LEAST),
     "sum_of_squares": ("x", 10_001),  # BLAS has one thread up to there
     **dict.fromkeys(("attention", "attention_gradient"), ("q", _LEAST_OF_PRODUCTS)),

@@ -2,6 +2,8 @@
 
 `x` has the inputs of all steps, already projected: (length, ..., gates * width); `weight` projects the state. Gates are
 in PyTorch's order. What a gradient needs of a step is kept for all steps in one array.
+
+A backend may compute some steps together (`lstm_steps`, ...): what it makes for so many of them serves any length.
 """
 
 from __future__ import annotations
@@ -15,12 +17,30 @@ def _parts(xp: Any, x: Any, count: int) -> list[Any]:
     return [xp.getitem(x, (..., slice(i * width, (i + 1) * width))) for i in range(count)]
 
 
+_TOGETHER = 8
+
+
+def _spans(length: int, reverse: bool) -> list[slice]:
+    """The steps in the order in which they are taken, some at a time."""
+    spans = [slice(start, min(start + _TOGETHER, length)) for start in range(0, length, _TOGETHER)]
+    return spans[::-1] if reverse else spans
+
+
 def _order(length: int, reverse: bool) -> Any:
     return range(length - 1, -1, -1) if reverse else range(length)
 
 
 def _in_time(xp: Any, steps: list[Any], reverse: bool) -> Any:
     return xp.stack(steps[::-1] if reverse else steps, 0)
+
+
+def _joined(xp: Any, parts: list[Any], reverse: bool) -> Any:
+    return parts[0] if len(parts) == 1 else xp.concat(parts[::-1] if reverse else parts, 0)
+
+
+def _last(xp: Any, out: Any, reverse: bool) -> Any:
+    """The state after the step that is taken last."""
+    return xp.getitem(out, (0 if reverse else out.shape[0] - 1,))
 
 
 def _states_before(xp: Any, h: Any, out: Any, reverse: bool) -> Any:
@@ -41,7 +61,7 @@ def _parameter_gradients(xp: Any, projected: Any, before: Any, needs: Any) -> tu
 # -- LSTM ----------------------------------------------------------------------------------------
 
 
-def lstm_step(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
+def _lstm_step(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
     """The next state (h, c), and the gates."""
     take, keep, candidate, show = _parts(xp, x + xp.linear(h, weight, bias), 4)
     take, keep, candidate, show = xp.sigmoid(take), xp.sigmoid(keep), xp.tanh(candidate), xp.sigmoid(show)
@@ -49,7 +69,7 @@ def lstm_step(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any) -> tuple[
     return show * xp.tanh(cell), cell, xp.concat([take, keep, candidate, show], -1)
 
 
-def lstm_step_gradient(
+def _lstm_step_gradient(
     xp: Any, g: Any, g_h: Any, g_c: Any, c: Any, cell: Any, gates: Any, weight: Any
 ) -> tuple[Any, Any, Any]:
     """The gradients of a step's projections and of the state before, given those of its output and of what follows."""
@@ -71,8 +91,19 @@ def lstm_step_gradient(
 
 def lstm(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any, Any]:
     outputs, cells, gates = [], [], []
+    for span in _spans(x.shape[0], reverse):
+        out, c, cell, gate = xp.lstm_steps(xp.getitem(x, (span,)), h, c, weight, bias, reverse)
+        h = _last(xp, out, reverse)
+        outputs.append(out)
+        cells.append(cell)
+        gates.append(gate)
+    return _joined(xp, outputs, reverse), c, _joined(xp, cells, reverse), _joined(xp, gates, reverse)
+
+
+def lstm_steps(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any, Any]:
+    outputs, cells, gates = [], [], []
     for t in _order(x.shape[0], reverse):
-        h, c, gate = xp.lstm_step(xp.getitem(x, (t,)), h, c, weight, bias)
+        h, c, gate = _lstm_step(xp, xp.getitem(x, (t,)), h, c, weight, bias)
         outputs.append(h)
         cells.append(c)
         gates.append(gate)
@@ -86,20 +117,31 @@ def lstm_gradient(
     g_out = xp.zeros_like(out) if g_out is None else g_out
     g_c, g_h = xp.zeros_like(c) if g_c is None else g_c, xp.zeros_like(h)
     states = _states_before(xp, c, cells, reverse)
-    steps = []
-    for t in _order(out.shape[0], not reverse):
-        at = [xp.getitem(part, (t,)) for part in (g_out, states, cells, gates)]
-        projected, g_h, g_c = xp.lstm_step_gradient(at[0], g_h, g_c, *at[1:], weight)
-        steps.append(projected)
-    projected = _in_time(xp, steps, not reverse)
+    parts = []
+    for span in _spans(out.shape[0], not reverse):
+        at = [xp.getitem(part, (span,)) for part in (g_out, states, cells, gates)]
+        projected, g_h, g_c = xp.lstm_steps_gradient(at[0], g_h, g_c, *at[1:], weight, reverse)
+        parts.append(projected)
+    projected = _joined(xp, parts, not reverse)
     before = _states_before(xp, h, out, reverse) if needs[3] else None
     return projected, g_h, g_c, *_parameter_gradients(xp, projected, before, needs[3:])
+
+
+def lstm_steps_gradient(
+    xp: Any, g: Any, g_h: Any, g_c: Any, states: Any, cells: Any, gates: Any, weight: Any, reverse: bool
+) -> tuple[Any, Any, Any]:
+    steps = []
+    for t in _order(g.shape[0], not reverse):
+        g_out, c, cell, gate = [xp.getitem(part, (t,)) for part in (g, states, cells, gates)]
+        projected, g_h, g_c = _lstm_step_gradient(xp, g_out, g_h, g_c, c, cell, gate, weight)
+        steps.append(projected)
+    return _in_time(xp, steps, not reverse), g_h, g_c
 
 
 # -- GRU -----------------------------------------------------------------------------------------
 
 
-def gru_step(xp: Any, x: Any, h: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
+def _gru_step(xp: Any, x: Any, h: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
     """The next state, and its gates: reset, update, candidate, and what the candidate had of the state before."""
     (x_reset, x_update, x_new), (reset, update, new) = _parts(xp, x, 3), _parts(xp, xp.linear(h, weight, bias), 3)
     reset, update = xp.sigmoid(x_reset + reset), xp.sigmoid(x_update + update)
@@ -107,7 +149,7 @@ def gru_step(xp: Any, x: Any, h: Any, weight: Any, bias: Any) -> tuple[Any, Any]
     return candidate + update * (h - candidate), xp.concat([reset, update, candidate, new], -1)
 
 
-def gru_step_gradient(xp: Any, g: Any, g_h: Any, h: Any, gates: Any, weight: Any) -> tuple[Any, Any, Any]:
+def _gru_step_gradient(xp: Any, g: Any, g_h: Any, h: Any, gates: Any, weight: Any) -> tuple[Any, Any, Any]:
     """The gradients of a step's projected input, of its projected state, and of the state before."""
     reset, update, candidate, new = _parts(xp, gates, 4)
     g_h = g + g_h
@@ -119,8 +161,18 @@ def gru_step_gradient(xp: Any, g: Any, g_h: Any, h: Any, gates: Any, weight: Any
 
 def gru(xp: Any, x: Any, h: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any]:
     outputs, gates = [], []
+    for span in _spans(x.shape[0], reverse):
+        out, gate = xp.gru_steps(xp.getitem(x, (span,)), h, weight, bias, reverse)
+        h = _last(xp, out, reverse)
+        outputs.append(out)
+        gates.append(gate)
+    return _joined(xp, outputs, reverse), _joined(xp, gates, reverse)
+
+
+def gru_steps(xp: Any, x: Any, h: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any]:
+    outputs, gates = [], []
     for t in _order(x.shape[0], reverse):
-        h, gate = xp.gru_step(xp.getitem(x, (t,)), h, weight, bias)
+        h, gate = _gru_step(xp, xp.getitem(x, (t,)), h, weight, bias)
         outputs.append(h)
         gates.append(gate)
     return _in_time(xp, outputs, reverse), _in_time(xp, gates, reverse)
@@ -131,14 +183,26 @@ def gru_gradient(
 ) -> tuple[Any, ...]:
     g_h = xp.zeros_like(h)
     states = _states_before(xp, h, out, reverse)
+    inputs, parts = [], []
+    for span in _spans(out.shape[0], not reverse):
+        at = [xp.getitem(part, (span,)) for part in (g, states, gates)]
+        of_input, of_state, g_h = xp.gru_steps_gradient(at[0], g_h, *at[1:], weight, reverse)
+        inputs.append(of_input)
+        parts.append(of_state)
+    projected = _joined(xp, parts, not reverse)
+    return _joined(xp, inputs, not reverse), g_h, *_parameter_gradients(xp, projected, states, needs[2:])
+
+
+def gru_steps_gradient(
+    xp: Any, g: Any, g_h: Any, states: Any, gates: Any, weight: Any, reverse: bool
+) -> tuple[Any, Any, Any]:
     inputs, steps = [], []
-    for t in _order(out.shape[0], not reverse):
-        at = [xp.getitem(part, (t,)) for part in (g, states, gates)]
-        of_input, of_state, g_h = xp.gru_step_gradient(at[0], g_h, *at[1:], weight)
+    for t in _order(g.shape[0], not reverse):
+        g_out, h, gate = [xp.getitem(part, (t,)) for part in (g, states, gates)]
+        of_input, of_state, g_h = _gru_step_gradient(xp, g_out, g_h, h, gate, weight)
         inputs.append(of_input)
         steps.append(of_state)
-    projected = _in_time(xp, steps, not reverse)
-    return _in_time(xp, inputs, not reverse), g_h, *_parameter_gradients(xp, projected, states, needs[2:])
+    return _in_time(xp, inputs, not reverse), _in_time(xp, steps, not reverse), g_h
 
 
 # -- RNN -----------------------------------------------------------------------------------------
@@ -149,12 +213,7 @@ def _activation(xp: Any, activation: str) -> Callable[[Any], Any]:
     return function
 
 
-def rnn_step(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str) -> Any:
-    """The next state."""
-    return _activation(xp, activation)(x + xp.linear(h, weight, bias))
-
-
-def rnn_step_gradient(xp: Any, g: Any, g_h: Any, out: Any, weight: Any, activation: str) -> tuple[Any, Any]:
+def _rnn_step_gradient(xp: Any, g: Any, g_h: Any, out: Any, weight: Any, activation: str) -> tuple[Any, Any]:
     """The gradients of a step's projections and of the state before."""
     g = g + g_h
     projected = g * (1 - out * out) if activation == "tanh" else g * xp.astype(out > 0, g.dtype)
@@ -163,8 +222,17 @@ def rnn_step_gradient(xp: Any, g: Any, g_h: Any, out: Any, weight: Any, activati
 
 def rnn(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str, reverse: bool) -> Any:
     outputs = []
+    for span in _spans(x.shape[0], reverse):
+        out = xp.rnn_steps(xp.getitem(x, (span,)), h, weight, bias, activation, reverse)
+        h = _last(xp, out, reverse)
+        outputs.append(out)
+    return _joined(xp, outputs, reverse)
+
+
+def rnn_steps(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str, reverse: bool) -> Any:
+    outputs = []
     for t in _order(x.shape[0], reverse):
-        h = xp.rnn_step(xp.getitem(x, (t,)), h, weight, bias, activation)
+        h = _activation(xp, activation)(xp.getitem(x, (t,)) + xp.linear(h, weight, bias))
         outputs.append(h)
     return _in_time(xp, outputs, reverse)
 
@@ -173,12 +241,22 @@ def rnn_gradient(
     xp: Any, g: Any, h: Any, weight: Any, out: Any, activation: str, reverse: bool, needs: Any
 ) -> tuple[Any, ...]:
     g_h = xp.zeros_like(h)
-    steps = []
-    for t in _order(out.shape[0], not reverse):
-        projected, g_h = xp.rnn_step_gradient(
-            xp.getitem(g, (t,)), g_h, xp.getitem(out, (t,)), weight, activation
-        )  # fmt: skip
-        steps.append(projected)
-    projected = _in_time(xp, steps, not reverse)
+    parts = []
+    for span in _spans(out.shape[0], not reverse):
+        at = [xp.getitem(part, (span,)) for part in (g, out)]
+        projected, g_h = xp.rnn_steps_gradient(at[0], g_h, at[1], weight, activation, reverse)
+        parts.append(projected)
+    projected = _joined(xp, parts, not reverse)
     before = _states_before(xp, h, out, reverse) if needs[2] else None
     return projected, g_h, *_parameter_gradients(xp, projected, before, needs[2:])
+
+
+def rnn_steps_gradient(
+    xp: Any, g: Any, g_h: Any, out: Any, weight: Any, activation: str, reverse: bool
+) -> tuple[Any, Any]:
+    steps = []
+    for t in _order(g.shape[0], not reverse):
+        at = [xp.getitem(part, (t,)) for part in (g, out)]
+        projected, g_h = _rnn_step_gradient(xp, at[0], g_h, at[1], weight, activation)
+        steps.append(projected)
+    return _in_time(xp, steps, not reverse), g_h

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import DtypeError, TraceError
-from . import jax_random, portable
+from . import jax_kernels, jax_random, portable
 from .complex_limits import LIMITS, with_limits
 from .standard import Later, StandardBackend
 from .standard_indexing import Indexing, basic_index
@@ -87,6 +87,7 @@ class JaxBackend(StandardBackend):
             return device
 
         return {
+            **jax_kernels.kernels(Later(self)),
             "full": full,
             "zeros": zeros,
             "getitem": getitem,
@@ -95,6 +96,9 @@ class JaxBackend(StandardBackend):
             "dropout_mask": dropout_mask,
             "moved_on": jax_random.moved_on,
         }
+
+    def rules(self, general: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        return jax_kernels.rules(general)
 
     # -- programs ----------------------------------------------------------------------------------
 

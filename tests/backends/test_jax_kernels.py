@@ -140,6 +140,23 @@ def _general(name, options):
     return jax.jit(lambda *arrays: BACKEND.xp.composed(name)(*arrays, *options, 0.0, 0, 0))
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("axes", "channels"), [(1, 4), (2, 4), (2, 10), (3, 4)])
+def test_convolutions(axes, channels, groups):
+    options = {"stride": 2, "padding": 1, "dilation": 2, "groups": groups}
+    shapes = (2, channels, *range(9, 9 - axes, -1)), (6, channels // groups, *(3, 2, 3)[:axes]), (6,)
+    check_like_numpy(lambda *a: getattr(pb, f"conv{axes}d")(*a, **options), *arrays(*shapes))
+
+
+def test_a_convolution_on_other_devices_than_processors(monkeypatch):
+    """JAX's own transposes, which processors leave to the portable form."""
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *arrays, cpu, default: default(*arrays))
+    jax.clear_caches()
+    shapes = (2, 10, 9, 8), (6, 5, 3, 2), (6,)
+    check_like_numpy(lambda *a: pb.conv2d(*a, stride=2, padding=1, groups=2), *arrays(*shapes))
+    jax.clear_caches()
+
+
 def _attention_shapes(heads, key_heads, length, keys):
     return (2, heads, length, 8), (2, key_heads, keys, 8), (2, key_heads, keys, 8), (2, heads, length, 8)
 

@@ -7,6 +7,7 @@ is a part of that program.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, Mapping
 
@@ -14,6 +15,7 @@ import jax
 
 from ..operations import OPERATIONS
 from .jax_attention import attention_kernels
+from .jax_convolution import convolution_kernels
 from .jax_losses import loss_kernels
 
 #: Operations of several calls, forward (unless the library has the function itself) and backward. Those that draw
@@ -22,20 +24,52 @@ _JOINED = (
     "softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "batch_norm", "cross_entropy",
     "soft_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "huber_loss", "linear", "relu",
     "leaky_relu", "elu", "gelu", "silu", "sigmoid", "softplus", "log_sigmoid", "tanh", "rotary_embedding",
-    "multiply_add",
+    "multiply_add", "max_pool", "max_pool_indices", "pool_gather", "pool_scatter", "resample", "embedding",
 )  # fmt: skip
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
-def kernels(xp: Any) -> Mapping[str, Any]:
-    """Kernels by operation; `xp` has the portable ones."""
+def kernels(xp: Any, check: Any) -> Mapping[str, Any]:
+    """Kernels by operation; `xp` has the portable ones.
+
+    `check(indices, least, end)` raises for positions outside of a range: inside of a compiled call they have no values.
+    """
 
     def general(name: str) -> Any:
         return partial(_portable, xp, name)
 
-    own = {**attention_kernels(general, _joined), **loss_kernels(general)}
-    names = [name for name in _JOINED if not OPERATIONS[name].standard]
-    return {**own, **{name: _joined_kernel(OPERATIONS[name], own.get(name) or general(name)) for name in names}}
+    own = {
+        **attention_kernels(general, _joined),
+        **loss_kernels(general),
+        **convolution_kernels(general, _joined),
+    }
+    for name in _JOINED:
+        if not OPERATIONS[name].standard:
+            own[name] = _joined_kernel(OPERATIONS[name], own.get(name) or general(name))
+
+    def embedding(indices: Any, weight: Any) -> Any:
+        check(indices, -weight.shape[-2], weight.shape[-2])
+        return own["embedding"](indices, weight)
+
+    def cross_entropy(x: Any, target: Any, weight: Any, ignore_index: int, *static: Any) -> Any:
+        check(target, 0, x.shape[1] if len(x.shape) > 1 else x.shape[-1], ignore_index)
+        return own["cross_entropy"](x, target, weight, ignore_index, *static)
+
+    def pool_gather(x: Any, indices: Any) -> Any:
+        check(indices, 0, math.prod(x.shape[2:]))
+        return own["pool_gather"](x, indices)
+
+    def pool_scatter(x: Any, indices: Any, size: Any) -> Any:
+        check(indices, 0, math.prod(size))
+        return own["pool_scatter"](x, indices, size)
+
+    checked = {
+        "embedding": embedding,
+        "cross_entropy": cross_entropy,
+        "pool_gather": pool_gather,
+        "pool_scatter": pool_scatter,
+    }
+    return own | checked
 
 
 def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -11,10 +11,11 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import DtypeError, TraceError
-from . import jax_random, portable
+from . import jax_kernels, jax_random, portable
 from .complex_limits import LIMITS, with_limits
+from .jax_indexing import indexing_kernels
 from .standard import Later, StandardBackend
-from .standard_indexing import Indexing, basic_index
+from .standard_indexing import Indexing
 
 _WIDE = {"int64": "int32", "uint64": "uint32"}
 
@@ -34,39 +35,6 @@ class JaxBackend(StandardBackend):
         super().__init__(_NAMESPACE, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)
 
     def kernels(self) -> Mapping[str, Any]:
-        general = Indexing(self, Later(self))
-
-        def concrete(index: Any) -> bool:
-            parts = index if isinstance(index, tuple) else (index,)
-            return not any(isinstance(part, jax.core.Tracer) for part in parts)
-
-        def native(index: Any) -> Any:
-            parts = index if isinstance(index, tuple) else (index,)
-            return tuple(np.asarray(part) if isinstance(part, list) else part for part in parts)
-
-        def getitem(x: Any, index: Any) -> Any:
-            if concrete(index) and basic_index(index, x.shape) is None:
-                return general.getitem(x, index)  # checks bounds, which JAX does not
-            return x[native(index)]
-
-        def setitem(x: Any, value: Any, index: Any) -> Any:
-            if concrete(index) and basic_index(index, x.shape) is None:
-                return general.setitem(x, value, index)  # keeps the last of values for one place
-            return x.at[native(index)].set(fitting(x, value, index))
-
-        def index_add(x: Any, value: Any, index: Any) -> Any:
-            if concrete(index) and basic_index(index, x.shape) is None:
-                np.broadcast_to(0, x.shape)[on_host(index)]  # raises for positions outside, which JAX leaves out
-            return x.at[native(index)].add(fitting(x, value, index))
-
-        def on_host(index: Any) -> Any:
-            parts = index if isinstance(index, tuple) else (index,)
-            return tuple(np.asarray(part) if isinstance(part, jax.Array) else part for part in parts)
-
-        def fitting(x: Any, value: Any, index: Any) -> Any:
-            """A value without more axes than the place it is written to: JAX does not drop leading ones."""
-            return general._fitting(value, x, x[native(index)].shape) if getattr(value, "ndim", 0) else value
-
         def dropout_mask(x: Any, p: float, key: Any, offset: Any) -> Any:
             if isinstance(key, int):
                 return portable.bind("dropout_mask", self.xp)(x, p, key, offset)
@@ -87,14 +55,16 @@ class JaxBackend(StandardBackend):
             return device
 
         return {
+            **jax_kernels.kernels(Later(self), self.check_range),
             "full": full,
             "zeros": zeros,
-            "getitem": getitem,
-            "setitem": setitem,
-            "index_add": index_add,
+            **indexing_kernels(self, Indexing(self, Later(self))),
             "dropout_mask": dropout_mask,
             "moved_on": jax_random.moved_on,
         }
+
+    def rules(self, general: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        return jax_kernels.rules(general)
 
     # -- programs ----------------------------------------------------------------------------------
 
@@ -164,6 +134,10 @@ class JaxBackend(StandardBackend):
             return None  # what is committed to no device goes wherever the others are
         return raw.device
 
+    def device_object(self, device: str) -> Any:
+        """None, which is wherever the others are, for "jax" alone: the device of arrays that are being traced."""
+        return None if device == self.name else super().device_object(device)
+
     def full_device_name(self, device: str) -> str:
         if f"{device}:0" in self._devices:
             return f"{device}:0"
@@ -176,13 +150,21 @@ class JaxBackend(StandardBackend):
         return jax.device_put(raw, device)
 
     def check_positions(self, indices: Any, size: int) -> None:
-        """JAX takes the nearest element, or NaN; values that are not known yet are left to it."""
-        if isinstance(indices, jax.core.Tracer) or not indices.size:
+        self.check_range(indices, -size, size)
+
+    def check_range(self, indices: Any, least: int, end: int, ignored: int | None = None) -> None:
+        """Raise IndexError for positions outside of a range, for which JAX itself takes the nearest element, or NaN.
+
+        Positions that are not known yet are left to it, and those that are not known without waiting for a device.
+        """
+        if isinstance(indices, jax.core.Tracer) or not indices.size or self.is_on_device(indices):
             return
         host = np.asarray(indices)
-        for found in (int(host.min()), int(host.max())):
-            if not -size <= found < size:
-                raise IndexError(f"index {found} is out of bounds for an axis of size {size}")
+        if ignored is not None:
+            host = host[host != ignored]
+        for found in (int(host.min()), int(host.max())) if host.size else ():
+            if not least <= found < end:
+                raise IndexError(f"index {found} is out of bounds for an axis of size {end}")
 
     def is_on_device(self, raw: Any) -> bool:
         return not isinstance(raw, jax.core.Tracer) and next(iter(raw.devices())).platform != "cpu"

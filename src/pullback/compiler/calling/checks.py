@@ -5,6 +5,7 @@ Where they are not, no input is updated: the call has changed nothing, and can b
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,21 @@ import numpy as np
 from ..program import Instruction, Program, Value
 
 _BOOL = np.dtype(bool)
+_SMALL = 1 << 16  # bytes of a value that is looked at together with others
 
 
 def guarded(
-    program: Program, checks: list[Value], bounds: list[tuple[Value, int, int]], requirements: list[Value]
+    program: Program,
+    checks: list[Value],
+    bounds: list[tuple[Value, int, int]],
+    requirements: list[Value],
+    is_for_library: bool = False,
 ) -> Program:
     """`program` with a check that these values are finite, these indices in their ranges, and all required true.
 
     Squares are added up, and the sum is finite unless one of them is not. A sum that overflows by itself is an alarm
-    too; whoever then looks closely finds nothing.
+    too; whoever then looks closely finds nothing. For a library, which has a kernel for every sum, those of many small
+    values are one.
     """
     added: list[Instruction] = []
 
@@ -29,8 +36,21 @@ def guarded(
         added.append(Instruction(op, args, (value,)))
         return value
 
+    def together(values: list[Value]) -> list[Value]:
+        """These values, the small ones of a dtype as one."""
+        small: dict[Any, list[Value]] = {}
+        for value in values:
+            small.setdefault(value.dtype if value.nbytes <= _SMALL else value, []).append(value)
+        return [parts[0] if len(parts) == 1 else joined(parts) for parts in small.values()]
+
+    def joined(values: list[Value]) -> Value:
+        dtype, sizes = values[0].dtype, [math.prod(value.shape) for value in values]
+        flat = [make("reshape", (value, (size,)), (size,), dtype) for value, size in zip(values, sizes)]
+        return make("concat", (tuple(flat), 0), (sum(sizes),), dtype)
+
     sums: dict[Any, Value] = {}
-    for value in dict.fromkeys(checks):
+    looked_at = list(dict.fromkeys(checks))
+    for value in together(looked_at) if is_for_library else looked_at:
         if value.dtype.kind == "c":
             product = make(
                 "multiply", (value, make("conj", (value,), value.shape, value.dtype)), value.shape, value.dtype

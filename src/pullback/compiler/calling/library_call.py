@@ -6,6 +6,7 @@ import weakref
 from contextlib import nullcontext
 from typing import Any, Callable
 
+from ...autodiff.graph import Leaf
 from ...tensors.writing import separate
 from ..deferral import signals_later
 from .arguments import moved
@@ -15,13 +16,15 @@ from .specialization import RefusedError
 class Source:
     """Where a call finds an input, and what it must be like."""
 
-    __slots__ = ("entry", "find", "shape", "dtype", "kind", "spread")
+    __slots__ = ("entry", "find", "shape", "dtype", "kind", "form", "spread")
 
     def __init__(self, entry: Any, find: Any) -> None:
         self.entry = entry
         self.find = find
         self.shape, self.dtype = entry.value.shape, entry.value.dtype
-        self.kind: Any = None  # the type of the array; and how it was spread over devices when it was last looked at
+        # the array when it was last looked at: its type, what JAX knows of its shape and dtype, where it lies
+        self.kind: Any = None
+        self.form: Any = None
         self.spread: Any = None
 
     def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
@@ -30,15 +33,15 @@ class Source:
 
     def fits(self, library: Any, raw: Any) -> bool:
         """Whether an array is what the program is for: of the library, of this form, on its device."""
+        if type(raw) is self.kind and raw.aval is self.form and raw.sharding is self.spread:  # as it nearly always is
+            return True
         if raw.shape != self.shape or raw.dtype != self.dtype:
             return False
-        if type(raw) is self.kind and raw.sharding is self.spread:  # as it nearly always is
-            return True
         if not (isinstance(raw, library.array_types) and library.is_concrete(raw)):
             return False
         if library.device_of(raw) != self.entry.device:
             return False
-        self.kind, self.spread = type(raw), raw.sharding
+        self.kind, self.form, self.spread = type(raw), raw.aval, raw.sharding
         return True
 
 
@@ -65,17 +68,22 @@ class ArgumentSource(Source):
 class TensorSource(Source):
     """A tensor from outside, or one that is found at a place, for itself alone if the call replaces its array."""
 
-    __slots__ = ()
+    __slots__ = ("tensor", "is_updated")
+
+    def __init__(self, entry: Any, find: Any) -> None:
+        super().__init__(entry, find)
+        self.tensor, self.is_updated = entry.tensor, entry.is_updated
 
     def array(self, library: Any, call: LibraryCall, given: Any) -> Any:
-        tensor = self.entry.tensor if self.find is None else self.find()
-        if not self.fits(library, tensor._raw):
-            return None
-        if self.entry.is_updated:
-            separate(tensor)
+        tensor = self.tensor if self.find is None else self.find()
+        if self.is_updated:
+            node = tensor._node
+            if type(node) is Leaf and node.clones:
+                separate(tensor)
             if not call.is_sole(tensor):
                 return None
-        return tensor._raw
+        raw = tensor._raw
+        return raw if self.fits(library, raw) else None
 
 
 class ArraySource(Source):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator
 import numpy as np
 
 from .. import backends, modes
+from ..dtypes import REAL
 from ..errors import DtypeError, GradientError, ShapeError
 from . import base, guard
 from .base import make, resolved
@@ -268,10 +269,11 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
     tensor = make(backend.from_scalar(raw), None)
     del raw
     kept = tensor._raw.dtype
-    if dtype is not None and kept is not dtype and kept != dtype:
-        tensor._raw = backend.xp.astype(tensor._raw, dtype)
-    if backend.is_complex(tensor._raw):
-        tensor = _conj(tensor)
+    if kept is not dtype or kept not in REAL:
+        if dtype is not None and kept is not dtype and kept != dtype:
+            tensor._raw = backend.xp.astype(tensor._raw, dtype)
+        if backend.is_complex(tensor._raw):
+            tensor = _conj(tensor)
     if not (backend.is_exclusive(tensor, "_raw") and backend.is_contiguous(tensor._raw)):
         tensor._raw = backend.copy(tensor._raw)
     return tensor

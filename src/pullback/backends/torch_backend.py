@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Sequence
+from sys import getrefcount
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ import torch
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
 from . import torch_kernels, torch_namespace
-from .numpy.ownership import is_sole_holder
+from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
 from .torch_unsigned import on_bits
@@ -23,6 +24,7 @@ class TorchBackend(StandardBackend):
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
         self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
+        dtypes.REAL.update(raw for raw, dtype in self._dtypes.items() if dtype.kind == "float")
 
     def kernels(self) -> Mapping[str, Any]:
         def native(x: Any, index: Any) -> Any:
@@ -154,20 +156,37 @@ class TorchBackend(StandardBackend):
         return raw.device.type != "cpu"
 
     def finite(self, raws: Sequence[Any]) -> list[bool]:
+        if len(raws) == 1 and raws[0].dtype in dtypes.REAL and math.isfinite(raws[0].sum().item()):
+            return [True]  # nothing in it is infinite or NaN, or its sum would be
+        return self.finite_later(raws)()
+
+    def finite_later(self, raws: Sequence[Any]) -> Callable[[], list[bool]]:
         groups: dict[Any, list[int]] = {}
         for i, raw in enumerate(raws):
-            if raw.numel() and (raw.is_floating_point() or raw.is_complex()):
+            if raw.numel() and raw.dtype in self.inexact:
                 groups.setdefault((raw.dtype, raw.device), []).append(i)
-        result = [True] * len(raws)
+        answers = []
+        count = len(raws)
         for places in groups.values():
-            arrays = [torch.view_as_real(raws[i]) if raws[i].is_complex() else raws[i] for i in places]
+            arrays = [raws[i] for i in places]
+            if arrays[0].is_complex():
+                arrays = [torch.view_as_real(raw) for raw in arrays]
             largest = torch.stack(torch._foreach_norm(arrays, math.inf))  # few launches for all of them
-            for i, is_finite in zip(places, torch.isfinite(largest).tolist()):
-                result[i] = is_finite
-        return result
+            answers.append((places, *_on_its_way(torch.isfinite(largest))))
+
+        def read() -> list[bool]:
+            result = [True] * count
+            for places, flags, arrived in answers:
+                if arrived is not None:
+                    arrived.synchronize()
+                for i, is_finite in zip(places, flags.tolist()):
+                    result[i] = is_finite
+            return result
+
+        return read
 
     def is_exclusive(self, holder: Any, attribute: str) -> bool:
-        if not is_sole_holder(holder, attribute):
+        if getrefcount(getattr(holder, attribute)) != SOLE:  # as `is_sole_holder`, without a call
             return False
         raw = getattr(holder, attribute)
         storage = raw.untyped_storage()
@@ -185,6 +204,17 @@ class TorchBackend(StandardBackend):
     def buffer_of(self, raw: Any) -> tuple[int, int]:
         storage = raw.untyped_storage()
         return storage.data_ptr() or id(raw), storage.nbytes()
+
+
+def _on_its_way(flags: Any) -> tuple[Any, Any]:
+    """`flags` on the host, where a GPU writes them when it gets there, and the event of that; None for no waiting."""
+    if not flags.is_cuda:
+        return flags, None
+    host = torch.empty(flags.shape, dtype=flags.dtype, pin_memory=True)
+    host.copy_(flags, non_blocking=True)
+    arrived = torch.cuda.Event()
+    arrived.record(torch.cuda.current_stream(flags.device))
+    return host, arrived
 
 
 def _steps_back(index: Any) -> bool:

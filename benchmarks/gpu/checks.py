@@ -1,0 +1,143 @@
+"""Kernels that only a GPU has, against PyTorch's own autograd: values and gradients in each precision.
+
+    python -m benchmarks.gpu.checks [cuda]
+
+Prints what is further apart than the precision allows, and how many comparisons there were.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+import pullback as pb
+
+Function = Callable[..., Any]
+TOLERANCE = {torch.float32: 2e-3, torch.bfloat16: 4e-2, torch.float16: 6e-3}  # of the largest element
+
+
+def cases() -> Iterator[tuple[str, Function, Function, list[tuple[int, ...]]]]:
+    """Name, ours, theirs, and the shapes of the inputs that get a gradient."""
+    sdpa, ours = functional.scaled_dot_product_attention, pb.scaled_dot_product_attention
+    for width in (16, 64, 128, 136, 256):
+        heads = [(2, 3, 40, width)] * 3
+        for causal in (False, True):
+
+            def attend(q: Any, k: Any, v: Any, causal: bool = causal) -> Any:
+                return ours(q, k, v, is_causal=causal)
+
+            def attend_there(q: Any, k: Any, v: Any, causal: bool = causal) -> Any:
+                return sdpa(q, k, v, is_causal=causal)
+
+            yield f"attention {width} causal={causal}", attend, attend_there, heads
+    grouped = [(2, 6, 24, 64), (2, 2, 24, 64), (2, 2, 24, 64)]
+    yield (
+        "attention, grouped",
+        lambda q, k, v: ours(q, k, v, is_causal=True, enable_gqa=True),
+        lambda q, k, v: sdpa(q, k, v, is_causal=True, enable_gqa=True),
+        grouped,
+    )
+    hidden = torch.rand(2, 1, 24, 40) > 0.3
+    hidden[..., 0] = True
+    crossed = [(2, 3, 24, 64), (2, 3, 40, 64), (2, 3, 40, 64)]
+    yield (
+        "attention, boolean mask",
+        lambda q, k, v: ours(q, k, v, attn_mask=pb.asarray(hidden.to(q._raw.device))),
+        lambda q, k, v: sdpa(q, k, v, attn_mask=hidden.to(q.device)),
+        crossed,
+    )
+    yield (
+        "attention, added mask",
+        lambda q, k, v, m: ours(q, k, v, attn_mask=m),
+        lambda q, k, v, m: sdpa(q, k, v, attn_mask=m),
+        [*crossed, (2, 3, 24, 40)],
+    )
+    for rows, width in ((7, 33), (64, 768)):
+        normed = [(3, rows, width), (width,), (width,)]
+        yield (
+            f"layer_norm {width}",
+            lambda x, w, b: pb.layer_norm(x, x.shape[-1:], w, b),
+            lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b),
+            normed,
+        )
+        yield (
+            f"rms_norm {width}",
+            lambda x, w: pb.rms_norm(x, x.shape[-1:], w, eps=1e-5),
+            lambda x, w: functional.rms_norm(x, x.shape[-1:], w, eps=1e-5),
+            normed[:2],
+        )
+    target = torch.randint(0, 50, (40,))
+    target[::7] = -100
+    for reduction in ("mean", "sum", "none"):
+
+        def loss(x: Any, reduction: str = reduction) -> Any:
+            return pb.cross_entropy(x, pb.asarray(target.to(x._raw.device)), reduction=reduction)
+
+        def loss_there(x: Any, reduction: str = reduction) -> Any:
+            return functional.cross_entropy(x, target.to(x.device), reduction=reduction)
+
+        yield f"cross_entropy {reduction}", loss, loss_there, [(40, 50)]
+    rows = torch.randint(0, 30, (5, 6))
+    yield (
+        "embedding",
+        lambda w: pb.embedding(pb.asarray(rows.to(w._raw.device)), w),
+        lambda w: functional.embedding(rows.to(w.device), w),
+        [(30, 16)],
+    )
+    image = [(2, 4, 9, 10), (6, 4, 3, 3), (6,)]
+    yield (
+        "convolution",
+        lambda x, w, b: pb.conv2d(x, w, b, stride=2, padding=1),
+        lambda x, w, b: functional.conv2d(x, w, b, stride=2, padding=1),
+        image,
+    )
+    yield "max_pool", lambda x: pb.max_pool2d(x, 3, 2, 1), lambda x: functional.max_pool2d(x, 3, 2, 1), image[:1]
+    yield "avg_pool", lambda x: pb.avg_pool2d(x, 3, 2, 1), lambda x: functional.avg_pool2d(x, 3, 2, 1), image[:1]
+    yield (
+        "batch_norm",
+        lambda x, w, b: pb.batch_norm(x, None, None, w, b, training=True)[0],
+        lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
+        [(4, 5, 6, 7), (5,), (5,)],
+    )
+    yield "gelu", lambda x: pb.gelu(x, approximate="tanh"), lambda x: functional.gelu(x, approximate="tanh"), [(9, 33)]
+    yield "softmax", lambda x: pb.softmax(x), lambda x: functional.softmax(x, -1), [(9, 33)]
+
+
+def apart(a: Any, b: Any) -> float:
+    """How far two arrays are apart, as a share of the largest element."""
+    a, b = a.float(), b.float()
+    return ((a - b).abs().max() / a.abs().max().clamp(min=1e-6)).item()
+
+
+def main(device: str) -> None:
+    torch.manual_seed(0)
+    count = failures = 0
+    for dtype, tolerance in TOLERANCE.items():
+        for name, ours, theirs, shapes in cases():
+            arrays = [torch.randn(shape).to(device, dtype) for shape in shapes]
+            count += 1
+            try:
+                mine = [pb.asarray(a.clone()).set_requires_grad(True) for a in arrays]
+                others = [a.clone().requires_grad_() for a in arrays]
+                out, reference = ours(*mine), theirs(*others)
+                g = torch.randn_like(reference)
+                found = pb.backward(out, gradient=pb.asarray(g))
+                expected = torch.autograd.grad(reference, others, g)
+                worst = max(
+                    [apart(reference.detach(), out._raw)] + [apart(e, found[m]._raw) for e, m in zip(expected, mine)]
+                )
+                problem = "" if worst <= tolerance else f"apart by {worst:.2g}"
+            except Exception as error:
+                problem = f"{type(error).__name__}: {str(error).strip()[:300]}"
+            if problem:
+                failures += 1
+                print(f"  {name}, {str(dtype)[6:]}: {problem}", flush=True)
+    print(f"{device}: {count - failures} of {count} kernels agree with PyTorch's autograd", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "cuda")

@@ -122,6 +122,10 @@ class Backend:
         """Whether `getattr(holder, attribute)` is a writable array whose memory nobody else can see."""
         return False
 
+    def write(self, name: str, raw: Any, other: Any) -> bool:
+        """Compute an operation of `raw` and another array or number into `raw`; False if it does not fit in there."""
+        return False
+
     def copy(self, raw: Any) -> Any:
         """An array of its own memory, contiguous, with the same values."""
         raise NotImplementedError
@@ -152,6 +156,10 @@ class Backend:
     #: The dtypes that can have a gradient, where every array has values and is of its type alone: operations on
     #: such arrays take a shorter way.
     inexact: frozenset[Any] = frozenset()
+
+    #: Functions of lists of arrays, which are written in place (see `torch_lists`), where `is_exclusive` can tell that
+    #: they may be; None where the library has none.
+    lists: Any = None
 
     #: Whether arrays can be written in place at all (not so in JAX).
     writable = True

@@ -11,7 +11,7 @@ import torch
 
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
-from . import torch_kernels, torch_namespace
+from . import torch_kernels, torch_lists, torch_namespace
 from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
@@ -24,6 +24,8 @@ class TorchBackend(StandardBackend):
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
         self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
+        if _ALONE != -1:
+            self.lists = torch_lists
         dtypes.REAL.update(raw for raw, dtype in self._dtypes.items() if dtype.kind == "float")
 
     def kernels(self) -> Mapping[str, Any]:
@@ -116,7 +118,11 @@ class TorchBackend(StandardBackend):
         return torch.device(self.full_device_name(device).removeprefix("torch:"))
 
     def device_of(self, raw: Any) -> str:
-        return f"torch:{raw.device}"
+        device = raw.device
+        name = _NAMES.get(device)
+        if name is None:
+            name = _NAMES[device] = f"torch:{device}"
+        return name
 
     # -- arrays ------------------------------------------------------------------------------------
 
@@ -192,6 +198,9 @@ class TorchBackend(StandardBackend):
         storage = raw.untyped_storage()
         return raw._use_count() == 1 and _count(storage._cdata) == _ALONE and storage.resizable()
 
+    def write(self, name: str, raw: Any, other: Any) -> bool:
+        return torch_kernels.write(name, raw, other)
+
     def copy(self, raw: Any) -> Any:
         return raw.clone(memory_format=torch.contiguous_format)
 
@@ -204,6 +213,9 @@ class TorchBackend(StandardBackend):
     def buffer_of(self, raw: Any) -> tuple[int, int]:
         storage = raw.untyped_storage()
         return storage.data_ptr() or id(raw), storage.nbytes()
+
+
+_NAMES: dict[Any, str] = {}  # of devices
 
 
 def _on_its_way(flags: Any) -> tuple[Any, Any]:

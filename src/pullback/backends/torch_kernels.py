@@ -150,6 +150,23 @@ def direct(operation: Any, function: Any, kernel: Any) -> Any:
     return with_numbers
 
 
+_IN_PLACE = {"add": Tensor.add_, "subtract": Tensor.sub_, "multiply": Tensor.mul_, "divide": Tensor.div_}
+
+
+def write(name: str, raw: Any, other: Any) -> bool:
+    """Compute into `raw` where the result has its dtype for sure, and its shape."""
+    function = _IN_PLACE.get(name)
+    if function is None or raw.dtype not in _FLOATS:
+        return False
+    if type(other) not in _NUMBERS and not (type(other) is Tensor and other.dtype is raw.dtype):
+        return False
+    try:
+        function(raw, other)
+    except RuntimeError:  # another shape, or device
+        return False
+    return True
+
+
 def _are_alike(x: Any, y: Any) -> bool:
     return type(x) is Tensor and type(y) is Tensor and x.dtype is y.dtype and x.dtype in _FLOATS
 

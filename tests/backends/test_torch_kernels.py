@@ -247,7 +247,24 @@ def test_many_arrays_of_many_kinds_are_looked_at_together():
         torch.tensor([1e300], dtype=torch.float64), torch.tensor([complex(0, float("inf"))]),
         torch.tensor([3e38], dtype=torch.bfloat16),
     ]  # fmt: skip
-    assert BACKEND.finite(arrays) == [True, False, True, True, False, True, False, True]
+    expected = [True, False, True, True, False, True, False, True]
+    assert BACKEND.finite(arrays) == expected
+    before = [array.clone() for array in arrays]
+    assert BACKEND.finite_later(arrays)() == expected
+    for array, old in zip(arrays, before):
+        assert torch.equal(array.nan_to_num(7.0), old.nan_to_num(7.0))
+    for i, is_finite in enumerate(expected):
+        assert BACKEND.finite_later(arrays[i : i + 1])() == [is_finite]
+
+
+def test_arrays_that_are_looked_at_later_may_be_views_and_are_not_held():
+    base = torch.zeros(3, 4)
+    base[1, 2] = float("inf")
+    assert BACKEND.finite_later([base[:, ::2], torch.ones(()).expand(5), base.T[:2]])() == [False, True, True]
+    arrays = [torch.ones(3), torch.full((2,), float("nan"))]
+    answer = BACKEND.finite_later(arrays)
+    arrays.clear()
+    assert answer() == [False, False]  # one of them was not finite, and nobody can tell which
 
 
 def test_portable_kernels_are_for_the_rest():

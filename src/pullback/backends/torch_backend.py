@@ -11,7 +11,7 @@ import torch
 
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
-from . import torch_kernels, torch_lists, torch_namespace
+from . import torch_finite, torch_kernels, torch_lists, torch_namespace
 from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
@@ -164,32 +164,10 @@ class TorchBackend(StandardBackend):
     def finite(self, raws: Sequence[Any]) -> list[bool]:
         if len(raws) == 1 and raws[0].dtype in dtypes.REAL and math.isfinite(raws[0].sum().item()):
             return [True]  # nothing in it is infinite or NaN, or its sum would be
-        return self.finite_later(raws)()
+        return torch_finite.finite(raws)
 
     def finite_later(self, raws: Sequence[Any]) -> Callable[[], list[bool]]:
-        groups: dict[Any, list[int]] = {}
-        for i, raw in enumerate(raws):
-            if raw.numel() and raw.dtype in self.inexact:
-                groups.setdefault((raw.dtype, raw.device), []).append(i)
-        answers = []
-        count = len(raws)
-        for places in groups.values():
-            arrays = [raws[i] for i in places]
-            if arrays[0].is_complex():
-                arrays = [torch.view_as_real(raw) for raw in arrays]
-            largest = torch.stack(torch._foreach_norm(arrays, math.inf))  # few launches for all of them
-            answers.append((places, *_on_its_way(torch.isfinite(largest))))
-
-        def read() -> list[bool]:
-            result = [True] * count
-            for places, flags, arrived in answers:
-                if arrived is not None:
-                    arrived.synchronize()
-                for i, is_finite in zip(places, flags.tolist()):
-                    result[i] = is_finite
-            return result
-
-        return read
+        return torch_finite.finite_later(raws)
 
     def is_exclusive(self, holder: Any, attribute: str) -> bool:
         if getrefcount(getattr(holder, attribute)) != SOLE:  # as `is_sole_holder`, without a call
@@ -216,17 +194,6 @@ class TorchBackend(StandardBackend):
 
 
 _NAMES: dict[Any, str] = {}  # of devices
-
-
-def _on_its_way(flags: Any) -> tuple[Any, Any]:
-    """`flags` on the host, where a GPU writes them when it gets there, and the event of that; None for no waiting."""
-    if not flags.is_cuda:
-        return flags, None
-    host = torch.empty(flags.shape, dtype=flags.dtype, pin_memory=True)
-    host.copy_(flags, non_blocking=True)
-    arrived = torch.cuda.Event()
-    arrived.record(torch.cuda.current_stream(flags.device))
-    return host, arrived
 
 
 def _steps_back(index: Any) -> bool:

@@ -1,11 +1,11 @@
-"""Whether PyTorch's arrays are finite: one flag for all of them, written by the device, and read when it has arrived."""
+"""Whether PyTorch's arrays are finite: one flag for all, written by the device, and read when it has arrived."""
 
 from __future__ import annotations
 
 import math
 import weakref
 from functools import cache
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, ClassVar, Sequence
 
 import torch
 
@@ -67,7 +67,7 @@ def _one(device: Any) -> Any:
 class _Message:
     """A flag of a device's on its way to the host."""
 
-    _free: list[tuple[Any, Any]] = []  # places on the host that a GPU can write to, and events
+    _free: ClassVar[list[tuple[Any, Any]]] = []  # places on the host that a GPU can write to, and events
 
     def __init__(self, flag: Any) -> None:
         self._flag = flag

@@ -34,6 +34,12 @@ def cases() -> Iterator[tuple[str, Function, Function, list[tuple[int, ...]]]]:
                 return sdpa(q, k, v, is_causal=causal)
 
             yield f"attention {width} causal={causal}", attend, attend_there, heads
+    yield (
+        "attention, sum",
+        lambda q, k, v: ours(q, k, v).sum(),
+        lambda q, k, v: sdpa(q, k, v).sum(),
+        [(2, 3, 33, 64)] * 3,
+    )
     grouped = [(2, 6, 24, 64), (2, 2, 24, 64), (2, 2, 24, 64)]
     yield (
         "attention, grouped",
@@ -103,8 +109,37 @@ def cases() -> Iterator[tuple[str, Function, Function, list[tuple[int, ...]]]]:
         lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
         [(4, 5, 6, 7), (5,), (5,)],
     )
+    yield (
+        "mean over planes",
+        lambda x: pb.adaptive_avg_pool2d(x, 1),
+        lambda x: functional.adaptive_avg_pool2d(x, 1),
+        image[:1],
+    )
+    yield (
+        "interpolate",
+        lambda x: pb.interpolate(x, size=(5, 17), mode="bilinear"),
+        lambda x: functional.interpolate(x, size=(5, 17), mode="bilinear"),
+        image[:1],
+    )
     yield "gelu", lambda x: pb.gelu(x, approximate="tanh"), lambda x: functional.gelu(x, approximate="tanh"), [(9, 33)]
     yield "softmax", lambda x: pb.softmax(x), lambda x: functional.softmax(x, -1), [(9, 33)]
+
+
+def check_random_numbers(device: str) -> int:
+    """Dropout must drop what NumPy's drops; the number of arrays for which it does not."""
+    failures = 0
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        for p, seed, before in ((0.3, 1, 0), (0.5, 2**63 + 7, 4 * 2**32 - 40)):
+            results = []
+            for where in ("numpy", f"torch:{device}"):
+                generator = pb.random.Generator(seed)
+                generator.state = {"key": seed, "offset": before}
+                ones = pb.ones((37, 53), dtype=str(dtype)[6:] if where != "numpy" else "float32", device=where)
+                results.append(pb.dropout(ones, p, generator=generator).astype("float32").numpy() > 0)
+            if (results[0] != results[1]).any():
+                failures += 1
+                print(f"  dropout, {str(dtype)[6:]}: other elements than on NumPy", flush=True)
+    return failures
 
 
 def apart(a: Any, b: Any) -> float:
@@ -136,6 +171,8 @@ def main(device: str) -> None:
             if problem:
                 failures += 1
                 print(f"  {name}, {str(dtype)[6:]}: {problem}", flush=True)
+    failures += check_random_numbers(device)
+    count += 6
     print(f"{device}: {count - failures} of {count} kernels agree with PyTorch's autograd", flush=True)
 
 

@@ -16,6 +16,8 @@ from .torch_aten import operator
 _cpu_gradient = operator("_scaled_dot_product_flash_attention_for_cpu_backward")
 _flash_gradient = operator("_scaled_dot_product_flash_attention_backward")
 _cudnn_gradient = operator("_scaled_dot_product_cudnn_attention_backward")
+_efficient_gradient = operator("_scaled_dot_product_efficient_attention_backward")
+_EFFICIENT_ROWS = 32  # of which its logarithms of denominators are a multiple
 
 _HALF = frozenset((torch.float16, torch.bfloat16))
 _FLOATS = _HALF | {torch.float32, torch.float64}
@@ -40,6 +42,8 @@ def attention_kernels(general: Any) -> dict[str, Any]:
         dropout: float, *random: Any,
     ) -> Any:  # fmt: skip
         backward = _BACKWARD.get(_library(q, k, v, mask, is_causal, dropout))
+        if g.stride(-1) != 1:
+            g = g.contiguous()
         if backward is None or g.dtype != q.dtype:
             return general("attention_gradient")(g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, *random)
         if q.ndim == 4 and k.shape[1] == q.shape[1]:
@@ -52,7 +56,7 @@ def attention_kernels(general: Any) -> dict[str, Any]:
 
 
 def _library(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, dropout: float) -> str | None:
-    """Whose kernel takes these arrays: "cudnn", "flash", "cpu"; None for nobody's."""
+    """Whose kernel takes these arrays: "cudnn", "flash", "efficient", "cpu"; None for nobody's."""
     dtype, shape, keys = q.dtype, q.shape, k.shape
     if (
         mask is not None
@@ -72,8 +76,10 @@ def _library(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, dropout: float)
     if not q.is_cuda:
         return "cpu" if dtype not in _HALF and q.device.type == "cpu" else None
     width = shape[-1]
-    if dtype not in _HALF or width % 8 or width > 256:
+    if dtype is torch.float64 or width % 8 or width > 256:
         return None
+    if dtype is torch.float32:
+        return "efficient"
     return "cudnn" if width <= 128 and _has_cudnn(q.device) else "flash"
 
 
@@ -135,10 +141,33 @@ def _cudnn_backward(g: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, is_causa
     return _cudnn_gradient(g, q, k, v, out, lse, seed, seed, None, *lengths, 0.0, is_causal, scale=scale)
 
 
+def _efficient_forward(q: Any, k: Any, v: Any, is_causal: bool, scale: float) -> tuple[Any, Any]:
+    out, lse = torch._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, is_causal, scale=scale)[:2]
+    return out, lse[..., : q.shape[-2]]  # without the rows that it adds
+
+
+def _efficient_backward(g: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, is_causal: bool, scale: float) -> Any:
+    length, seed = q.shape[-2], _no_seed(q)
+    lse = torch.nn.functional.pad(lse.reshape(q.shape[:-1]), (0, -length % _EFFICIENT_ROWS), value=torch.inf)
+    return _efficient_gradient(
+        g, q, k, v, None, out, lse, seed, seed, 0.0, [True, True, True, False], is_causal, scale=scale
+    )[:3]
+
+
 def _no_seed(q: Any) -> Any:
     """What the kernels want of a generator of random numbers, although nothing is dropped."""
     return torch.empty((), dtype=torch.int64, device=q.device)
 
 
-_FORWARD: dict[Any, Any] = {"cpu": _cpu_forward, "flash": _flash_forward, "cudnn": _cudnn_forward}
-_BACKWARD: dict[Any, Any] = {"cpu": _cpu_backward, "flash": _flash_backward, "cudnn": _cudnn_backward}
+_FORWARD: dict[Any, Any] = {
+    "cpu": _cpu_forward,
+    "flash": _flash_forward,
+    "cudnn": _cudnn_forward,
+    "efficient": _efficient_forward,
+}
+_BACKWARD: dict[Any, Any] = {
+    "cpu": _cpu_backward,
+    "flash": _flash_backward,
+    "cudnn": _cudnn_backward,
+    "efficient": _efficient_backward,
+}

@@ -16,7 +16,10 @@ from torch.nn import functional
 from . import torch_namespace
 from .torch_aten import operator
 from .torch_attention import attention_kernels
+from .torch_batch_norm import batch_norm_kernels, batch_norm_rule
 from .torch_losses import loss_kernels
+from .torch_pooling import pooling_kernels
+from .torch_random import random_kernels
 
 Tensor = torch.Tensor
 
@@ -70,6 +73,12 @@ def kernels(xp: Any) -> Mapping[str, Any]:
             return torch.cat(xs, axis)
         return torch_namespace.concat(xp.together(xs), axis=axis)
 
+    def multiply_add(x: Any, scale: Any, shift: Any) -> Any:
+        dtype = getattr(x, "dtype", None)
+        if all([type(z) is Tensor and z.dtype is dtype for z in (x, scale, shift)]) and dtype in _FLOATS:
+            return torch.addcmul(shift, x, scale)
+        return general("multiply_add")(x, scale, shift)
+
     def unary(name: str, function: Any) -> Any:
         def kernel(x: Any, *static: Any) -> Any:
             return function(x, *static) if x.dtype in _FLOATS else general(name)(x, *static)
@@ -96,7 +105,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
 
     def embedding(indices: Any, weight: Any) -> Any:
         if indices.dtype in _INDICES:
-            return weight[indices]
+            return torch.embedding(weight, indices)
         return general("embedding")(indices, weight)
 
     return {
@@ -116,10 +125,14 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         "split": lambda x, sizes, axis: x.split(sizes, axis),
         "sum": summed,
         "concat": concat,
+        "multiply_add": multiply_add,
         "cleared": lambda mask, x: x.masked_fill(mask, 0),
         **attention_kernels(general),
         **loss_kernels(general),
         **_convolutions(general),
+        **pooling_kernels(general),
+        **batch_norm_kernels(general),
+        **random_kernels(general),
     }
 
 
@@ -259,8 +272,7 @@ def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
 
     def embedding(g: Any, indices: Any, weight_shape: Any, weight_dtype: Any) -> Any:
         if g.dtype == weight_dtype and g.is_floating_point() and indices.dtype in _INDICES:
-            rows = weight_shape[0]
-            return _embedding_backward(g, indices.remainder(rows), rows, -1, False)  # -1 is the last row
+            return _embedding_backward(g, indices, weight_shape[0], -1, False)
         return general["embedding"]["weight"](g, indices, weight_shape, weight_dtype)
 
     return {
@@ -276,6 +288,7 @@ def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
         "layer_norm": {"joint": layer_norm},
         "rms_norm": {"joint": rms_norm},
         "embedding": {"weight": embedding},
+        "batch_norm": {"joint": batch_norm_rule(general["batch_norm"]["joint"])},
     }
 
 

@@ -138,7 +138,6 @@ def check_random_numbers(device: str) -> int:
                 results.append(pb.dropout(ones, p, generator=generator).astype("float32").numpy() > 0)
             if (results[0] != results[1]).any():
                 failures += 1
-                print(f"  dropout, {str(dtype)[6:]}: other elements than on NumPy", flush=True)
     return failures
 
 
@@ -148,32 +147,89 @@ def apart(a: Any, b: Any) -> float:
     return ((a - b).abs().max() / a.abs().max().clamp(min=1e-6)).item()
 
 
+def check_optimizers(device: str) -> Iterator[tuple[str, float, float]]:
+    """Name, how far parameters are apart from PyTorch's after some steps, and how far they may be."""
+    made: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+        "SGD": (pb.optim.SGD, torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
+        "Adam": (pb.optim.Adam, torch.optim.Adam, {"lr": 0.01, "amsgrad": True}),
+        "AdamW": (pb.optim.AdamW, torch.optim.AdamW, {"lr": 0.01}),
+        "RMSprop": (pb.optim.RMSprop, torch.optim.RMSprop, {"lr": 0.01, "centered": True}),
+        "Adagrad": (pb.optim.Adagrad, torch.optim.Adagrad, {"lr": 0.1}),
+    }
+    for name, (ours, theirs, options) in made.items():
+        for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 4e-2)):
+            raws = [torch.randn(shape).to(device, dtype) for shape in ((3, 4), (50,), (2, 3, 5), ())]
+            mine = [pb.asarray(raw.clone()).set_requires_grad(True) for raw in raws]
+            others = [raw.clone() for raw in raws]
+            optimizer, reference = ours(mine, **options), theirs(others, **options)
+            for step in range(4):
+                torch.manual_seed(step)
+                gradients = [torch.randn_like(raw) for raw in raws]
+                for other, g in zip(others, gradients):
+                    other.grad = g.clone()
+                optimizer.step([pb.asarray(g) for g in gradients])
+                reference.step()
+                if step == 0:
+                    addresses = [w._raw.data_ptr() for w in mine]
+            moved = addresses != [w._raw.data_ptr() for w in mine]
+            worst = max(apart(a, w._raw) for a, w in zip(others, mine))
+            yield f"{name}, {str(dtype)[6:]}", float("inf") if moved else worst, tolerance
+
+
+def check_guard(device: str) -> str:
+    """What is wrong with the guard's flag, if anything."""
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
+        w = pb.asarray(torch.tensor([0.0, 1.0], device=device, dtype=dtype)).set_requires_grad(True)
+        fine = pb.asarray(torch.ones(3, device=device, dtype=dtype)).set_requires_grad(True)
+        try:
+            loss = pb.sum(pb.sqrt(w)) + pb.sum(fine * fine)
+            loss.backward()
+            loss.item()
+            return f"an infinite gradient in {dtype} was not found"
+        except pb.NumericalInstabilityError as error:
+            if "1 of 2 variables" not in str(error):
+                return str(error)
+    return ""
+
+
 def main(device: str) -> None:
     torch.manual_seed(0)
-    count = failures = 0
+    count = 0
+    problems: list[str] = []
+
+    def note(name: str, problem: str) -> None:
+        nonlocal count
+        count += 1
+        if problem:
+            problems.append(f"{name}: {problem}")
+            print(f"  {name}: {problem}", flush=True)
+
     for dtype, tolerance in TOLERANCE.items():
         for name, ours, theirs, shapes in cases():
-            arrays = [torch.randn(shape).to(device, dtype) for shape in shapes]
-            count += 1
             try:
-                mine = [pb.asarray(a.clone()).set_requires_grad(True) for a in arrays]
-                others = [a.clone().requires_grad_() for a in arrays]
-                out, reference = ours(*mine), theirs(*others)
-                g = torch.randn_like(reference)
-                found = pb.backward(out, gradient=pb.asarray(g))
-                expected = torch.autograd.grad(reference, others, g)
-                worst = max(
-                    [apart(reference.detach(), out._raw)] + [apart(e, found[m]._raw) for e, m in zip(expected, mine)]
-                )
+                worst = compare(ours, theirs, [torch.randn(shape).to(device, dtype) for shape in shapes])
                 problem = "" if worst <= tolerance else f"apart by {worst:.2g}"
             except Exception as error:
                 problem = f"{type(error).__name__}: {str(error).strip()[:300]}"
-            if problem:
-                failures += 1
-                print(f"  {name}, {str(dtype)[6:]}: {problem}", flush=True)
-    failures += check_random_numbers(device)
-    count += 6
-    print(f"{device}: {count - failures} of {count} kernels agree with PyTorch's autograd", flush=True)
+            note(f"{name}, {str(dtype)[6:]}", problem)
+    for name, worst, tolerance in check_optimizers(device):
+        note(name, "" if worst <= tolerance else f"apart by {worst:.2g}")
+    note("dropout", "other elements than on NumPy" if check_random_numbers(device) else "")
+    note("guard", check_guard(device) if device != "cpu" else "")
+    print(f"{device}: {count - len(problems)} of {count} agree with PyTorch's autograd", flush=True)
+    if problems:
+        raise SystemExit(f"the first that does not: {problems[0]}")
+
+
+def compare(ours: Function, theirs: Function, arrays: list[Any]) -> float:
+    """How far value and gradients are apart at most."""
+    mine = [pb.asarray(a.clone()).set_requires_grad(True) for a in arrays]
+    others = [a.clone().requires_grad_() for a in arrays]
+    out, reference = ours(*mine), theirs(*others)
+    g = torch.randn_like(reference)
+    found = pb.backward(out, gradient=pb.asarray(g))
+    expected = torch.autograd.grad(reference, others, g)
+    return max([apart(reference.detach(), out._raw)] + [apart(e, found[m]._raw) for e, m in zip(expected, mine)])
 
 
 if __name__ == "__main__":

@@ -258,10 +258,6 @@ def profile(function: Callable[[], Any]) -> None:
 def main(arguments: list[str]) -> None:
     if not ON_GPU:
         torch.set_num_threads(2)
-    if "--check" in arguments:
-        from benchmarks.gpu.checks import main as check
-
-        check(DEVICE)
     compare(gpt(FULL))
     report("gpt", gpt(FULL), 5)
     report("step", whole_step(FULL), 5)
@@ -270,6 +266,10 @@ def main(arguments: list[str]) -> None:
     if "--profile" in arguments:
         profile(gpt(FULL)["pullback"])
         profile(chain()["pullback"])
+    if "--check" in arguments:
+        from benchmarks.gpu.checks import main as check
+
+        check(DEVICE)
 
 
 if __name__ == "__main__":

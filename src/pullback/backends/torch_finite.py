@@ -1,91 +1,83 @@
-"""Whether PyTorch's arrays are finite: one flag for all, written by the device, and read when it has arrived."""
+"""Whether PyTorch's arrays are finite: one number of a dtype, made by the device, and read when it has arrived."""
 
 from __future__ import annotations
 
 import math
 import weakref
-from functools import cache
-from typing import Any, Callable, ClassVar, Sequence
+from collections import defaultdict
+from typing import Any, Callable, Sequence
 
 import torch
 
-_FLOATS = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
-_check = torch._amp_foreach_non_finite_check_and_unscale_
+_vector_norm = torch.linalg.vector_norm
+
+
+def _sizes(raws: Sequence[Any]) -> list[tuple[list[int], list[Any]]]:
+    """The largest magnitudes in arrays that can be infinite, with their places, by dtype and device: few launches."""
+    groups: dict[Any, tuple[list[int], list[Any]]] = {}
+    for place, raw in enumerate(raws):
+        if raw.numel() and (raw.is_floating_point() or raw.is_complex()):
+            places, arrays = groups.setdefault((raw.dtype, raw.device), ([], []))
+            places.append(place)
+            arrays.append(torch.view_as_real(raw) if raw.is_complex() else raw)
+    found = []
+    for places, arrays in groups.values():
+        if len(arrays) <= 2:
+            found.append((places, [_vector_norm(array, math.inf) for array in arrays]))
+        else:
+            found.append((places, torch._foreach_norm(arrays, math.inf)))
+    return found
 
 
 def finite(raws: Sequence[Any]) -> list[bool]:
     """Which of these arrays have finite elements only."""
-    groups: dict[Any, list[int]] = {}
-    for i, raw in enumerate(raws):
-        if raw.numel() and (raw.dtype in _FLOATS or raw.is_complex()):
-            groups.setdefault((raw.dtype, raw.device), []).append(i)
     result = [True] * len(raws)
-    for places in groups.values():
-        arrays = [torch.view_as_real(raws[i]) if raws[i].is_complex() else raws[i] for i in places]
-        largest = torch.stack(torch._foreach_norm(arrays, math.inf))  # few launches for all of them
-        for i, size in zip(places, largest.tolist()):
-            result[i] = math.isfinite(size)
+    for places, sizes in _sizes(raws):
+        for place, size in zip(places, torch.stack(sizes).tolist()):
+            result[place] = math.isfinite(size)
     return result
 
 
 def finite_later(raws: Sequence[Any]) -> Callable[[], list[bool]]:
     """A function that says what `finite` does; until it is called nobody waits, and nobody holds the arrays."""
-    flags = []
-    groups: dict[Any, list[Any]] = {}
-    for raw in raws:
-        if raw.dtype in _FLOATS:
-            if raw.is_contiguous() and raw.numel():
-                groups.setdefault((raw.dtype, raw.device), []).append(raw)
-            elif raw.numel():
-                flags.append(~torch.isfinite(torch.linalg.vector_norm(raw, math.inf)))
-        elif raw.is_complex() and raw.numel():
-            flags.append(~torch.isfinite(torch.linalg.vector_norm(torch.view_as_real(raw), math.inf)))
-    found: dict[Any, Any] = {}
-    for (_, device), arrays in groups.items():
-        if device not in found:
-            found[device] = torch.zeros(1, device=device)
-        _check(arrays, found[device], _one(device))  # which multiplies them by one, the only one for lists there is
-    messages = [_Message(flag) for flag in (*found.values(), *flags)]
+    largest = [_Message(sizes[0] if len(sizes) == 1 else torch.stack(sizes).max()) for _, sizes in _sizes(raws)]
     seen = [weakref.ref(raw) for raw in raws]
 
     def read() -> list[bool]:
-        if not any([message.read() for message in messages]):
+        if all([math.isfinite(message.read()) for message in largest]):
             return [True] * len(seen)
         still_there = [reference() for reference in seen]
-        fine = finite([torch.zeros(0) if raw is None else raw for raw in still_there])
-        known = [raw is not None and is_finite for raw, is_finite in zip(still_there, fine)]
-        return known if not all(known) else [False] * len(known)
+        answers = iter(finite([raw for raw in still_there if raw is not None]))
+        known = [raw is not None and next(answers) for raw in still_there]
+        return known if not all(known) else [False] * len(known)  # they may have been changed since
 
     return read
 
 
-@cache
-def _one(device: Any) -> Any:
-    return torch.ones(1, device=device)
+_free: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)  # by dtype: places that GPUs can write to, and events
 
 
 class _Message:
-    """A flag of a device's on its way to the host."""
+    """A number of a device's on its way to the host."""
 
-    _free: ClassVar[list[tuple[Any, Any]]] = []  # places on the host that a GPU can write to, and events
-
-    def __init__(self, flag: Any) -> None:
-        self._flag = flag
-        if not flag.is_cuda:
-            self._arrived = None
+    def __init__(self, number: Any) -> None:
+        self._number = number
+        self._arrived = None
+        if not number.is_cuda:
             return
         try:
-            self._host, self._arrived = self._free.pop()
+            self._host, self._arrived = _free[number.dtype].pop()
         except IndexError:
-            self._host, self._arrived = torch.empty(1, pin_memory=True), torch.cuda.Event()
-        self._host.copy_(flag, non_blocking=True)
-        self._arrived.record(torch.cuda.current_stream(flag.device))
+            self._host = torch.empty((), dtype=number.dtype, pin_memory=True)
+            self._arrived = torch.cuda.Event()
+        self._host.copy_(number, non_blocking=True)
+        self._arrived.record(torch.cuda.current_stream(number.device))
 
-    def read(self) -> bool:
-        """Wait for it; whether it is set."""
+    def read(self) -> float:
+        """Wait for it."""
         if self._arrived is None:
-            return bool(self._flag)
+            return self._number.item()
         self._arrived.synchronize()
-        is_set = bool(self._host)
-        self._free.append((self._host, self._arrived))
-        return is_set
+        value = self._host.item()
+        _free[self._number.dtype].append((self._host, self._arrived))
+        return value

@@ -49,6 +49,14 @@ def add_scaled(x: Any, y: Any, factor: float, out: Any) -> Any:
     return torch._foreach_add(x, y, alpha=factor)
 
 
+def blend(x: Any, y: Any, weight: float, out: Any) -> Any:
+    """x + weight * (y - x)."""
+    if out is x:
+        torch._foreach_lerp_(x, y, weight)
+        return x
+    return torch._foreach_lerp(x, y, weight)
+
+
 def add_product(x: Any, y: Any, z: Any, factor: float, out: Any) -> Any:
     """x + factor * y * z."""
     if out is x:

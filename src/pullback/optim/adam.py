@@ -15,8 +15,7 @@ __all__ = ["Adam", "AdamW"]
 def averages(xp: Arithmetic, constants: Arrays, g: Any, buffers: Arrays, room: Any) -> tuple[Any, Any]:
     """The running averages of the gradient and of its square, with it in them."""
     beta1, new1, beta2, new2 = constants[:4]
-    mean = xp.multiply(buffers[0], beta1, buffers[0])
-    mean = xp.add_scaled(mean, g, new1, mean, room)
+    mean = xp.blend(buffers[0], g, beta1, new1, buffers[0], room)
     square = xp.multiply(buffers[1], beta2, buffers[1])
     return mean, xp.add_product(square, g, g, new2, square, room)
 

@@ -53,6 +53,10 @@ class Arithmetic:
         """x + factor * y."""
         return self.add(x, self.multiply(y, factor, room), out)
 
+    def blend(self, x: Any, y: Any, kept: Any, new: Any, out: Any, room: Any) -> Any:
+        """kept * x + new * y, where kept + new is 1."""
+        return self.add(self.multiply(x, kept, out), self.multiply(y, new, room), out)
+
     def subtract_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
         """x - factor * y."""
         return self.subtract(x, self.multiply(y, factor, room), out)
@@ -113,6 +117,9 @@ class _TorchArithmetic(Arithmetic):
     def add_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
         return _torch().add(x, y, alpha=factor, out=out)
 
+    def blend(self, x: Any, y: Any, kept: Any, new: Any, out: Any, room: Any) -> Any:
+        return _torch().lerp(x, y, new, out=out)
+
     def subtract_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
         return _torch().add(x, y, alpha=-factor, out=out)
 
@@ -139,6 +146,9 @@ class ListArithmetic(Arithmetic):
 
     def add_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
         return self.lists.add_scaled(x, y, factor, out)
+
+    def blend(self, x: Any, y: Any, kept: Any, new: Any, out: Any, room: Any) -> Any:
+        return self.lists.blend(x, y, new, out)
 
     def subtract_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
         return self.lists.add_scaled(x, y, -factor, out)

@@ -204,8 +204,6 @@ class Optimizer:
             with modes.enable_grad():
                 loss = grads()
             grads = None
-        if pending.checks:
-            pending.look()  # before gradients that are not finite change a parameter
         trace = modes.tracing()
         if trace is not None:
             trace.step(self, self._gathered(grads), arithmetic_of(trace.backend))
@@ -230,19 +228,26 @@ class Optimizer:
 
     def _advance(self, work: list[tuple[Slot, Group, tuple[Any, ...], Any]]) -> None:
         """Make the updates, those that can be made together in lists of a bounded size: they need as much room."""
-        joined: dict[Any, Joined] = {}
-        for slot, group, constants, gradient in work:
+        batches: list[Joined] = []
+        open_batches: dict[Any, Joined] = {}
+        single = []
+        for entry in work:
+            slot, group, constants, gradient = entry
             if not slot.joined:
-                slot.advance(self, group, constants, gradient)
+                single.append(entry)
                 continue
             key = (id(group), constants, slot.device, slot.dtype)
-            batch = joined.get(key)
+            batch = open_batches.get(key)
             if batch is None:
-                batch = joined[key] = Joined(group, constants)
+                batch = open_batches[key] = Joined(group, constants)
+                batches.append(batch)
             if batch.add(slot, gradient):
-                batch.advance(self)
-                del joined[key]
-        for batch in joined.values():
+                del open_batches[key]
+        if pending.checks:
+            pending.look()  # now that all else is ready: before gradients that are not finite change a parameter
+        for slot, group, constants, gradient in single:
+            slot.advance(self, group, constants, gradient)
+        for batch in batches:
             batch.advance(self)
 
     def _constants_for(self, values: tuple[float, ...], xp: Any, dtype: Any) -> tuple[Any, ...]:

@@ -65,8 +65,7 @@ class RMSprop(Optimizer):
         square = xp.multiply(square, alpha, square)
         square = xp.add_product(square, g, g, new, square, change)
         if group["centered"]:
-            mean = xp.multiply(others[-1], alpha, others[-1])
-            others[-1] = mean = xp.add_scaled(mean, g, new, mean, change)
+            others[-1] = mean = xp.blend(others[-1], g, alpha, new, others[-1], change)
             change = xp.multiply(mean, mean, change)
             change = xp.sqrt(xp.subtract(square, change, change), change)
         else:

@@ -1,1 +1,1 @@
-"""What runs on a real GPU, each in one call: `operations` compares, `eager` measures."""
+"""What runs on a real GPU, each in one call: `operations` and `checks` compare, `eager` measures."""

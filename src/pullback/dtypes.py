@@ -79,6 +79,8 @@ ALL = (
 BY_NAME = {d.name: d for d in ALL}
 _BY_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in ALL if d.numpy is not None}
+#: Dtypes of other libraries that are known to be real floating-point: a quick answer, and not the only one.
+REAL: set[Any] = set()
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType:

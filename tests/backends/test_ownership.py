@@ -242,7 +242,7 @@ def test_memory_that_is_not_its_own_is_nobodys_to_write(ask):
 def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a Python without the global lock."""
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    monkeypatch.setattr(ownership, "_SOLE", ownership._count_of_sole_holder(Slots(np.zeros(1)), "array"))
+    monkeypatch.setattr(ownership, "SOLE", ownership._count_of_sole_holder(Slots(np.zeros(1)), "array"))
     monkeypatch.setattr(ownership, "_SOLE_BASE", ownership._count_of_sole_holder(np.zeros(2)[:1], "base"))
     monkeypatch.setattr(object_layout, "is_possible", object_layout.is_possible.__wrapped__)
 

@@ -40,10 +40,33 @@ beyond, _ = kernels.losses_and_lse(torch.zeros(1, 3), torch.tensor([3]), -100)
 assert beyond.isnan().all()  # no class: seen by the guard, and nothing else is read
 """
 
+DROPOUT = """
+import numpy as np
+import torch
+from pullback.backends import NUMPY, torch_triton_random as kernels
 
-def test_cross_entropy():
+for dtype in (torch.float32, torch.bfloat16):
+    for shape, p, key, offset in (
+        ((3, 1001), 0.3, 2**63 + 12345, 0),
+        ((9001,), 0.5, 1, 4 * (2**32 - 700)),  # the counter's lower half overflows on the way
+        ((1,), 0.9, 2**64 - 1, 4 * (2**64 - 1)),
+        ((64, 8), 0.0, 0, 16),
+    ):
+        x = torch.randn(shape).to(dtype)
+        threshold = round(p * 2**32)
+        assert kernels.takes(x, threshold, offset) and not kernels.takes(x, 2**32, offset)
+        out, kept = kernels.dropout(x, threshold, 1 / (1 - p), key, offset)
+        expected = NUMPY.xp.dropout_mask(np.zeros(shape, np.float32), p, key, offset)
+        assert (kept.numpy() == expected).all(), (shape, p, key, offset)
+        close = 0 if dtype is torch.float32 else 2**-7  # the interpreter rounds bfloat16 towards zero
+        torch.testing.assert_close(out, torch.where(kept, x * (1 / (1 - p)), 0), rtol=close, atol=0)
+"""
+
+
+@pytest.mark.parametrize("code", [CODE, DROPOUT], ids=["cross_entropy", "dropout"])
+def test_kernels(code):
     require("torch:cpu")
     pytest.importorskip("triton")
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

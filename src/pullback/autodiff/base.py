@@ -14,6 +14,7 @@ import numpy as np
 from .. import backends, modes
 from ..dtypes import BY_NUMPY
 from ..errors import GradientError
+from . import pending
 from .graph import GradCell, Leaf, Node
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ def python_values(tensor: Any, method: str) -> Any:
         backend = backends.of(raw)
         if not backend.is_concrete(raw):
             return getattr(raw, method)()
+        if pending.checks:
+            pending.look()
         raw = backend.to_numpy(raw)
     if raw.dtype.kind == "V":  # bfloat16, whose numbers are not Python's
         raw = raw.astype(np.float32)
@@ -172,4 +175,6 @@ def values_of(tensor: Any) -> Any:
     While a function is traced, only small tensors from outside have values (see `Trace.read_values`).
     """
     tensor = resolved(tensor)
+    if pending.checks and type(tensor._raw) is not _ndarray:
+        pending.look()
     return tensor._backend.to_numpy(tensor._raw)

@@ -56,7 +56,7 @@ def walk(
     if useful is not None:
         order = [node for node in order if node in useful]
     visitor = _Visitor(order, create_graph, hooks_since)
-    plain = plain_or_masked = visitor.is_plain
+    plain, masked = visitor.is_plain, visitor.masked
     release = not (retain_graph or create_graph)
     trace = mode.tracing if mode is not None and release else None
     if trace is not None:
@@ -93,23 +93,20 @@ def walk(
             if type(g) is Outputs:
                 g = g.parts()
             recipe = node.recipe
-            if (
-                recipe.accumulate is not None
-                and plain_or_masked
-                and node.inputs[0] in sums
-                and node.unbroadcast is None
-            ):
+            if recipe.accumulate is not None and plain and node.inputs[0] in sums and node.unbroadcast is None:
                 recipe.accumulate(sums[node.inputs[0]], g, *node.saved)
-                visitor.masked.update(node.inputs)
-                plain = False
+                masked.update(node.inputs)
                 gradients = ()
-            elif plain:
+            elif plain:  # what `visit` does, without hooks and recording
                 gradients = recipe.backward(g, *node.saved)
+                if node in masked:
+                    if recipe.singular:
+                        gradients = visitor.where_not_masked(node, g, gradients)
+                    masked.update(node.inputs)
+                elif recipe.masking:
+                    masked.update(node.inputs)
                 if node.unbroadcast is not None:
                     gradients = _unbroadcast(gradients, node.unbroadcast)
-                if recipe.masking:
-                    visitor.masked.update(node.inputs)
-                    plain = False
             else:
                 gradients = visitor.visit(node, g)
             for parent, gradient in zip(node.inputs, gradients):
@@ -266,7 +263,7 @@ class _Visitor:
         gradients = self._on_tensors(node, g) if self.create_graph else recipe.backward(g, *node.saved)
         if node in self.masked:
             if recipe.singular:
-                gradients = self._where_not_masked(node, g, gradients)
+                gradients = self.where_not_masked(node, g, gradients)
             self.masked.update(node.inputs)
         elif recipe.masking:
             self.masked.update(node.inputs)
@@ -280,7 +277,7 @@ class _Visitor:
         rule = recipe.backward if recipe.on_tensors else tensor_table().recipe(recipe.operation, recipe.mask).backward
         return rule(g, *_as_tensors(node))
 
-    def _where_not_masked(self, node: Node, g: Any, gradients: Any) -> Any:
+    def where_not_masked(self, node: Node, g: Any, gradients: Any) -> Any:
         """The gradients of an elementwise operation, zero where `g` is, also where its factor is not finite."""
         if self.create_graph or not guard.is_on_device({node: g}):
             return gradients if guard.all_finite(gradients) else self._with_finite_factors(node, g)

@@ -16,7 +16,7 @@ import numpy as np
 from .. import backends, modes
 from ..operations import OPERATIONS, Operation
 from . import apply as general, base
-from .graph import LIBRARY, Node, next_sequence_number, record_site
+from .graph import LIBRARY, Node, next_sequence_number, record_site, users_code
 from .recipe import Table, compiled
 from .tables import NUMPY_TABLE, table_for
 
@@ -71,8 +71,6 @@ class _Nowhere(dict[type, Any]):
 
 
 NOWHERE = _Nowhere()
-
-_users_code: list[Any] = [None]  # the code that called last and is not the library's: looked at first
 
 _FINISH = """
             node.seq = next_seq()
@@ -218,16 +216,25 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
     return general.apply(operation, (x, y))
 
 
-# Any operation with one output and no residuals: its inputs are tensors, or None where it allows that.
+# Any operation: its inputs are tensors, or None where it allows that.
 _GENERAL = """
 def function({arguments}):
     m = mode()
     if (m is None or m is NO_GRAD) and {ordinary}:
         {unpack}
         try:
-            out = kernel({raws}{static})
+            {results} = kernel({raws}{static})
         except Exception:
             return apply(operation, ({inputs}), ({static}))
+{one_or_many}
+    if type({first}) is Tensor and (m is None or m is NO_GRAD):
+        way = ways[type({first}._raw)]
+        if way is not None:
+            return way({arguments})
+    return apply(operation, ({inputs}), ({static}))
+"""
+
+_ONE = """
         if type(out) is not ndarray:
             out = asarray(out)
         t = Tensor()
@@ -238,20 +245,31 @@ def function({arguments}):
             return t
         if {is_unknown}:
             return apply(operation, ({inputs}), ({static}))
-        mask = ({mask})
-        recipe = recipes.get(mask) or recipe_for(mask)
+        tracked = ({mask})
+        recipe, pack = recipes.get(tracked) or recipe_for(tracked)
         t._node = node = Node()
         node.recipe = recipe
         node.inputs = {parents}
-        node.saved = recipe.gather(({raws}), ({static}), (out,), ())
+        node.saved = pack({raws}{static}{results})
         node.unbroadcast = None if {same_dtype} else unbroadcasting(operation, ({raws}), ({nodes}), out)
-{finish}
-    if type({first}) is Tensor and (m is None or m is NO_GRAD):
-        way = ways[type({first}._raw)]
-        if way is not None:
-            return way({arguments})
-    return apply(operation, ({inputs}), ({static}))
-"""
+{finish}"""
+
+# Parts of one array.
+_MANY = """
+        out = {first}_a
+        {look}
+        if m is NO_GRAD or ({untracked}) or {is_exact}:
+            return tuple([make(asarray(part), None) for part in outs])
+        if {is_unknown}:
+            return apply(operation, ({inputs}), ({static}))
+        tracked = ({mask})
+        recipe, pack = recipes.get(tracked) or recipe_for(tracked)
+        node = Node()
+        node.recipe = recipe
+        node.inputs = {parents}
+        node.saved = pack({raws}{static}outs)
+        node.unbroadcast = None
+{finish_parts}"""
 
 
 def call_for(name: str) -> Any:
@@ -264,10 +282,12 @@ def call_for(name: str) -> Any:
 def _prepare_call(function: Any, operation: Operation, library: Library) -> None:
     inputs = operation.inputs
     recipes: dict[tuple[bool, ...], Any] = {}
+    results = ("outs",) if operation.many_outputs else (*operation.outputs, *operation.residuals)
 
     def recipe_for(mask: tuple[bool, ...]) -> Any:
-        recipes[mask] = recipe = library.table.recipe(operation, mask)
-        return recipe
+        recipe = library.table.recipe(operation, mask)
+        recipes[mask] = found = recipe, _pack_function(recipe, results)
+        return found
 
     def listed(pattern: str, names: tuple[str, ...] = inputs) -> str:
         return "".join(pattern.format(name) + ", " for name in names)
@@ -277,29 +297,75 @@ def _prepare_call(function: Any, operation: Operation, library: Library) -> None
     unpack = [f"{inputs[0]}_a = {inputs[0]}._raw; {inputs[0]}_n = {inputs[0]}._node"] + [
         f"{x}_a, {x}_n = (None, None) if {x} is None else ({x}._raw, {x}._node)" for x in inputs[1:]
     ]
-    source = _GENERAL.format(
-        arguments=", ".join((*inputs, *operation.static)),
-        first=inputs[0],
-        look=library.look,
-        is_exact=library.is_exact,
-        is_unknown=library.is_unknown,
-        ordinary=" and ".join([first, *optional]),
-        unpack="\n        ".join(unpack),
-        raws=listed("{}_a"),
-        static=listed("{}", operation.static),
-        inputs=listed("{}"),
-        nodes=listed("{}_n"),
-        untracked=" and ".join(f"{x}_n is None" for x in inputs),
-        mask=listed("{}_n is not None"),
-        parents=f"({inputs[0]}_n,)" if len(inputs) == 1 else f"tuple([n for n in ({listed('{}_n')}) if n is not None])",
-        same_dtype=" and ".join(
+    finish = _finish(library).replace("\n            ", "\n        ")
+    parts = {
+        "arguments": ", ".join((*inputs, *operation.static)),
+        "first": inputs[0],
+        "look": library.look,
+        "is_exact": library.is_exact,
+        "is_unknown": library.is_unknown,
+        "ordinary": " and ".join([first, *optional]),
+        "unpack": "\n        ".join(unpack),
+        "raws": listed("{}_a"),
+        "static": listed("{}", operation.static),
+        "results": ", ".join(results),
+        "inputs": listed("{}"),
+        "nodes": listed("{}_n"),
+        "untracked": " and ".join(f"{x}_n is None" for x in inputs),
+        "mask": listed("{}_n is not None"),
+        "parents": f"({inputs[0]}_n,)"
+        if len(inputs) == 1
+        else f"tuple([n for n in ({listed('{}_n')}) if n is not None])",
+        "same_dtype": " and ".join(
             [f"{inputs[0]}_a.dtype is out.dtype"] + [f"({x}_a is None or {x}_a.dtype is out.dtype)" for x in inputs[1:]]
         ),
-        finish=_finish(library).replace("\n            ", "\n        "),
-    )
-    names = {"recipes": recipes, "recipe_for": recipe_for, "unbroadcasting": general.unbroadcasting}
+        "finish": finish,
+        "finish_parts": finish.replace("return t", "return select_all(node, outs, asarray)"),
+    }
+    one_or_many = (_MANY if operation.many_outputs else _ONE).format(**parts)
+    source = _GENERAL.format(one_or_many=one_or_many, **parts)
+    names = {
+        "recipes": recipes,
+        "recipe_for": recipe_for,
+        "unbroadcasting": general.unbroadcasting,
+        "make": base.make,
+        "select_all": _select_all,
+    }
     ways = Ways(operation, _prepare_call) if library is NUMPY else NOWHERE
     _replace_code(function, source, {**_names_for(operation, library), **names, "ways": ways})
+
+
+def _pack_function(recipe: Any, results: tuple[str, ...]) -> Any:
+    """Compile `pack(*inputs, *static, *results)`, which gives what `recipe.gather` does, of arrays and None alone."""
+    operation = recipe.operation
+    parts = []
+    for name, (kind, index) in zip(recipe.names, recipe.sources):
+        if kind in ("shape", "dtype"):
+            owner = operation.inputs[index]
+            parts.append(f"{owner}.{kind}" if index == 0 else f"None if {owner} is None else {owner}.{kind}")
+        else:
+            is_many = kind == "output" and operation.many_outputs
+            parts.append("_needs" if kind == "needs" else results[0] if is_many else name)
+    arguments = ", ".join((*operation.inputs, *operation.static, *results))
+    source = f"lambda {arguments}: ({''.join(part + ', ' for part in parts)})"
+    return eval(source, {"_needs": recipe.mask})  # made of argument names alone
+
+
+def _select_all(node: Node, outs: Any, asarray: Any) -> tuple[Any, ...]:
+    """The tensors of an operation's several outputs, whose nodes come after `node`."""
+    parts = []
+    count = len(outs)
+    for i, out in enumerate(outs):
+        part = Node()
+        part.seq = next_sequence_number()
+        part.code = node.code
+        part.lasti = node.lasti
+        part.recipe = general.SELECT
+        part.inputs = (node,)
+        part.saved = (i, count)
+        part.unbroadcast = None
+        parts.append(base.make(asarray(out), part))
+    return tuple(parts)
 
 
 def fast_path(function: F) -> F:
@@ -369,7 +435,7 @@ def _names_for(operation: Operation, library: Library) -> dict[str, Any]:
         "next_seq": next_sequence_number,
         "getframe": sys._getframe,
         "LIBRARY": LIBRARY,
-        "users_code": _users_code,
+        "users_code": users_code,
         "record_site": record_site,
         "operation": operation,
         "apply": general.apply,

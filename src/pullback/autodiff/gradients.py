@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator
 import numpy as np
 
 from .. import backends, modes
+from ..dtypes import REAL
 from ..errors import DtypeError, GradientError, ShapeError
 from . import base, guard
 from .base import make, resolved
@@ -89,6 +90,10 @@ class Gradients:
 
     def global_norm(self) -> Tensor:
         """The L2 norm of all gradients together, as a 0-d tensor; right for very large and very small values."""
+        lists = in_lists(self._by_node.values(), written=False)
+        if lists is not None and len(lists) == 1:
+            ((backend, raws),) = lists
+            return make(backend.lists.norm(raws), None)
         return _global_norm([g.detach() for g in self])
 
     def clip_global_norm(self, max_norm: float) -> Tensor:
@@ -108,25 +113,39 @@ class Gradients:
         if len(self):
             xp = TENSORS
             scale = xp.minimum(max_norm / xp.maximum(norm, max_norm), 1.0)
-            self._write(lambda g: g * xp.astype(scale, g._raw.dtype))
+            lists = in_lists(self._by_node.values())
+            if lists is None:
+                self._write(lambda g: g * xp.astype(scale, g._raw.dtype))
+            for backend, raws in lists or ():
+                backend.lists.multiply_by(raws, backend.xp.astype(scale._raw, raws[0].dtype))
         return norm
 
     def clip_value(self, limit: float) -> None:
         """Clip every element of every gradient to [-limit, limit]."""
         if not limit > 0:
             raise ValueError(f"clip_value: the limit must be positive, got {limit!r}.")
-        self._write(lambda g: TENSORS.maximum(TENSORS.minimum(g, float(limit)), -float(limit)))
+        lists = in_lists(self._by_node.values())
+        for backend, raws in lists or ():
+            backend.lists.clip(raws, -float(limit), float(limit))
+        if lists is None:
+            self._write(lambda g: TENSORS.maximum(TENSORS.minimum(g, float(limit)), -float(limit)))
 
     def scale(self, factor: float) -> None:
         """Multiply every gradient by a finite number."""
         if not math.isfinite(factor):
             raise ValueError(f"scale: the factor must be finite, got {factor!r}.")
-        for g in self:
+        lists = in_lists(self._by_node.values())
+        for backend, raws in lists or ():
+            backend.lists.multiply_by(raws, float(factor))
+        for g in self if lists is None else ():
             g *= float(factor)
 
     def zero(self) -> None:
         """Set every gradient to zero, keeping the memory."""
-        for g in self:
+        lists = in_lists(self._by_node.values())
+        for backend, raws in lists or ():
+            backend.lists.fill_with_zeros(raws)
+        for g in self if lists is None else ():
             g[...] = 0.0
 
     def add(self, other: Gradients) -> None:
@@ -144,6 +163,33 @@ class Gradients:
     def _write(self, change: Any) -> None:
         for g in self:
             g[...] = change(g)
+
+
+def in_lists(tensors: Iterable[Tensor], written: bool = True) -> list[tuple[Any, list[Any]]] | None:
+    """The arrays of untracked tensors in lists of one dtype and device, with the backend of each.
+
+    To be `written` they are made each tensor's own first. None where there are no functions of lists.
+    """
+    if modes.tracing() is not None:
+        return None
+    found = list(tensors)
+    groups: dict[Any, tuple[Any, list[Tensor]]] = {}
+    for tensor in found:
+        backend: Any = backends.of(tensor._raw)
+        if (
+            type(tensor) is not base.Tensor
+            or backend.lists is None
+            or tensor._node is not None
+            or tensor._raw.dtype not in REAL
+        ):
+            return None
+        groups.setdefault((backend.device_of(tensor._raw), tensor._raw.dtype), (backend, []))[1].append(tensor)
+    for tensor in found if written else ():
+        backend = backends.of(tensor._raw)
+        if not backend.is_exclusive(tensor, "_raw"):
+            tensor._raw = backend.copy(tensor._raw)
+        tensor._origin = None
+    return [(backend, [tensor._raw for tensor in group]) for backend, group in groups.values()]
 
 
 def _global_norm(gradients: list[Tensor]) -> Tensor:
@@ -268,10 +314,11 @@ def owned(raw: Any, dtype: Any = None) -> Tensor:
     tensor = make(backend.from_scalar(raw), None)
     del raw
     kept = tensor._raw.dtype
-    if dtype is not None and kept is not dtype and kept != dtype:
-        tensor._raw = backend.xp.astype(tensor._raw, dtype)
-    if backend.is_complex(tensor._raw):
-        tensor = _conj(tensor)
+    if kept is not dtype or kept not in REAL:
+        if dtype is not None and kept is not dtype and kept != dtype:
+            tensor._raw = backend.xp.astype(tensor._raw, dtype)
+        if backend.is_complex(tensor._raw):
+            tensor = _conj(tensor)
     if not (backend.is_exclusive(tensor, "_raw") and backend.is_contiguous(tensor._raw)):
         tensor._raw = backend.copy(tensor._raw)
     return tensor

@@ -139,13 +139,29 @@ def users_site() -> tuple[CodeType | None, int]:
     return (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
+users_code: list[Any] = [None]  # the code that called last and is not the library's: looked at first
+
+
 def record_site(node: Node) -> None:
     """Note in `node` where it comes from in the user's code."""
     site = origin.site
-    if site is None:  # as `users_site`, without its frame on the way
-        frame = user_frame(sys._getframe(1))
-        site = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
-    node.code, node.lasti = site
+    if site is not None:
+        node.code, node.lasti = site
+        return
+    frame: Any = sys._getframe(2)  # as `user_frame`, which would be another call
+    known = users_code[0]
+    while frame is not None:
+        code = frame.f_code
+        if code is known:
+            break
+        if not code.co_filename.startswith(LIBRARY):
+            users_code[0] = code
+            break
+        frame = frame.f_back
+    else:
+        node.code, node.lasti = None, -1
+        return
+    node.code, node.lasti = code, frame.f_lasti
 
 
 def line_of(code: CodeType, lasti: int) -> int:

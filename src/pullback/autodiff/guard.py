@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import backends, modes
 from ..errors import NumericalInstabilityError
+from . import pending
 from .apply import Outputs
 from .graph import Node, is_library
 from .provenance import born_forward, describe_backward, describe_outputs, kind_of_bad, place
@@ -35,6 +36,9 @@ class guard:
     "raise" (the default) and "warn" look at losses and gradients in `backward`; "trace" looks at the result of
     every operation as well, as it runs; "off" looks at nothing. `pb.grad` and `pb.value_and_grad` pass NaN on as
     NumPy does, and look only inside such a block.
+
+    On a GPU nobody waits for `backward`: what is wrong is raised when a value is read (`loss.item()`, printing), at the
+    end of such a block, before an optimizer changes parameters, or by the next `backward`.
 
     >>> import pullback as pb
     >>> w = pb.tensor([0.0], requires_grad=True)
@@ -58,11 +62,13 @@ class guard:
         token, tracing = self._tokens.pop()
         _guard_mode.reset(token)
         modes.leave(tracing)
+        if exc[0] is None:
+            pending.look()
 
 
-def report(message: str) -> None:
-    """Raise, or warn, as the mode says."""
-    if _guard_mode.get() == "warn":
+def report(message: str, mode: str = "") -> None:
+    """Raise, or warn, as the mode says: that of now, or a given one."""
+    if (mode or _guard_mode.get()) == "warn":
         level, frame = 2, sys._getframe(1)
         while frame.f_back is not None and is_library(frame.f_code):
             level, frame = level + 1, frame.f_back
@@ -165,6 +171,8 @@ def check_root(loss: Any, node: Node, waiting: bool = False) -> Any:
 
     For a value on a device the answer is that value, for the walk to look at in the end, unless `waiting`.
     """
+    if pending.checks:
+        pending.look()
     if not is_on(node):
         return False
     raw = loss._raw
@@ -205,22 +213,39 @@ def is_on_device(seeds: dict[Node, Any]) -> bool:
 
 
 def check_on_device(order: list[Node], cotangents: dict[Node, Any], roots: tuple[Any, ...]) -> None:
-    """Look once at all that a walk on a device has come to, and where it came from; what it has passed is gone."""
-    if all_finite((*roots, *cotangents.values())):
+    """Have a device look once at all that a walk has come to, and where it came from; nobody waits for the answer."""
+    raws = [*roots, *cotangents.values()]
+    if not raws:
         return
-    if not all_finite(roots):
+    backend = backends.of(raws[0])
+    answer = backend.finite_later(raws)
+    nodes = tuple(cotangents)
+    count = len(roots)
+    kinds = roots if count and backend.bytes_of(roots[0]) <= 64 else ()  # the gradients themselves are not held
+    mode = _guard_mode.get()
+
+    def check() -> None:
+        flags = answer()
+        if all(flags):
+            return
+        if not all(flags[:count]):
+            kind = kind_of_bad(kinds[0]) if kinds else "not finite"
+            report(
+                f"the result is {kind}. On a device it is looked at in the end, when the values before it are gone: "
+                'compute it again under `pb.guard("trace")` to have the operation named.',
+                mode,
+            )
+            return
+        bad = {node for node, fine in zip(nodes, flags[count:]) if not fine}
+        last = next((node for node in order if not bad.isdisjoint(node.inputs)), None)
+        where = "" if last is None else f"; the first is what `{last.recipe.operation.name}` passes on: {place(last)}"
         report(
-            f"the result is {kind_of_bad(roots[0])}. On a device it is looked at in the end, when the values before it "
-            'are gone: compute it again under `pb.guard("trace")` to have the operation named.'
+            f"the gradients of {len(bad)} of {len(nodes)} variables are not finite{where}. To have the operation "
+            "named where it began, call it again with retain_graph=True.",
+            mode,
         )
-        return
-    bad = {node for node, g in cotangents.items() if not all_finite((g,))}
-    last = next((node for node in order if not bad.isdisjoint(node.inputs)), None)
-    where = "" if last is None else f"; the first is what `{last.recipe.operation.name}` passes on: {place(last)}"
-    report(
-        f"the gradients of {len(bad)} of {len(cotangents)} variables are not finite{where}. To have the operation "
-        "named where it began, call it again with retain_graph=True."
-    )
+
+    pending.checks.append(check)
 
 
 class Window:

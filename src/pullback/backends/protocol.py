@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from ..dtypes import DType
 from ..errors import DeviceError
@@ -95,6 +95,11 @@ class Backend:
         flags = [self.xp.all(self.xp.isfinite(raw)) for raw in raws]
         return self.to_numpy(self.xp.stack(flags, 0)).tolist() if len(flags) > 1 else [bool(flags[0])]
 
+    def finite_later(self, raws: Sequence[Any]) -> Callable[[], list[bool]]:
+        """A function that says what `finite` does of what these arrays are now; until it is called nobody waits."""
+        flags = self.xp.stack([self.xp.all(self.xp.isfinite(raw)) for raw in raws], 0)
+        return lambda: self.to_numpy(flags).tolist()
+
     def is_complex(self, raw: Any) -> bool:
         return self.dtype_of(raw).kind == "complex"
 
@@ -115,6 +120,10 @@ class Backend:
 
     def is_exclusive(self, holder: Any, attribute: str) -> bool:
         """Whether `getattr(holder, attribute)` is a writable array whose memory nobody else can see."""
+        return False
+
+    def write(self, name: str, raw: Any, other: Any) -> bool:
+        """Compute an operation of `raw` and another array or number into `raw`; False if it does not fit in there."""
         return False
 
     def copy(self, raw: Any) -> Any:
@@ -147,6 +156,10 @@ class Backend:
     #: The dtypes that can have a gradient, where every array has values and is of its type alone: operations on
     #: such arrays take a shorter way.
     inexact: frozenset[Any] = frozenset()
+
+    #: Functions of lists of arrays, which are written in place (see `torch_lists`), where `is_exclusive` can tell that
+    #: they may be; None where the library has none.
+    lists: Any = None
 
     #: Whether arrays can be written in place at all (not so in JAX).
     writable = True

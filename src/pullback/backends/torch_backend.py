@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Mapping, Sequence
+from sys import getrefcount
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import torch
 
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
-from . import torch_kernels, torch_namespace
-from .numpy.ownership import is_sole_holder
+from . import torch_finite, torch_kernels, torch_lists, torch_namespace
+from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
 from .torch_unsigned import on_bits
@@ -23,6 +23,9 @@ class TorchBackend(StandardBackend):
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
         self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
+        if _ALONE != -1:
+            self.lists = torch_lists
+        dtypes.REAL.update(raw for raw, dtype in self._dtypes.items() if dtype.kind == "float")
 
     def kernels(self) -> Mapping[str, Any]:
         def native(x: Any, index: Any) -> Any:
@@ -114,7 +117,11 @@ class TorchBackend(StandardBackend):
         return torch.device(self.full_device_name(device).removeprefix("torch:"))
 
     def device_of(self, raw: Any) -> str:
-        return f"torch:{raw.device}"
+        device = raw.device
+        name = _NAMES.get(device)
+        if name is None:
+            name = _NAMES[device] = f"torch:{device}"
+        return name
 
     # -- arrays ------------------------------------------------------------------------------------
 
@@ -154,24 +161,20 @@ class TorchBackend(StandardBackend):
         return raw.device.type != "cpu"
 
     def finite(self, raws: Sequence[Any]) -> list[bool]:
-        groups: dict[Any, list[int]] = {}
-        for i, raw in enumerate(raws):
-            if raw.numel() and (raw.is_floating_point() or raw.is_complex()):
-                groups.setdefault((raw.dtype, raw.device), []).append(i)
-        result = [True] * len(raws)
-        for places in groups.values():
-            arrays = [torch.view_as_real(raws[i]) if raws[i].is_complex() else raws[i] for i in places]
-            largest = torch.stack(torch._foreach_norm(arrays, math.inf))  # few launches for all of them
-            for i, is_finite in zip(places, torch.isfinite(largest).tolist()):
-                result[i] = is_finite
-        return result
+        return torch_finite.finite(raws)
+
+    def finite_later(self, raws: Sequence[Any]) -> Callable[[], list[bool]]:
+        return torch_finite.finite_later(raws)
 
     def is_exclusive(self, holder: Any, attribute: str) -> bool:
-        if not is_sole_holder(holder, attribute):
+        if getrefcount(getattr(holder, attribute)) != SOLE:  # as `is_sole_holder`, without a call
             return False
         raw = getattr(holder, attribute)
         storage = raw.untyped_storage()
         return raw._use_count() == 1 and _count(storage._cdata) == _ALONE and storage.resizable()
+
+    def write(self, name: str, raw: Any, other: Any) -> bool:
+        return torch_kernels.write(name, raw, other)
 
     def copy(self, raw: Any) -> Any:
         return raw.clone(memory_format=torch.contiguous_format)
@@ -185,6 +188,9 @@ class TorchBackend(StandardBackend):
     def buffer_of(self, raw: Any) -> tuple[int, int]:
         storage = raw.untyped_storage()
         return storage.data_ptr() or id(raw), storage.nbytes()
+
+
+_NAMES: dict[Any, str] = {}  # of devices
 
 
 def _steps_back(index: Any) -> bool:

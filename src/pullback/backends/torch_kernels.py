@@ -14,19 +14,37 @@ import torch
 from torch.nn import functional
 
 from . import torch_namespace
+from .torch_aten import operator
 from .torch_attention import attention_kernels
+from .torch_batch_norm import batch_norm_kernels, batch_norm_rule
 from .torch_losses import loss_kernels
+from .torch_pooling import pooling_kernels
+from .torch_random import random_kernels
 
-aten = torch.ops.aten
 Tensor = torch.Tensor
 
 _FLOATS = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
+_INDICES = frozenset((torch.int32, torch.int64))
 _NUMBERS = frozenset((float, int))
+
+
+_layer_norm_backward = operator("native_layer_norm_backward")
+_rms_norm_backward = operator("_fused_rms_norm_backward")
+_gelu_backward = operator("gelu_backward")
+_silu_backward = operator("silu_backward")
+_tanh_backward = operator("tanh_backward")
+_sigmoid_backward = operator("sigmoid_backward")
+_threshold_backward = operator("threshold_backward")
+_embedding_backward = operator("embedding_dense_backward")
+_convolution_backward = operator("convolution_backward")
+
 _WITH_NUMBERS = {
     "add": add, "subtract": sub, "multiply": mul, "divide": truediv, "pow": pow, "equal": eq, "not_equal": ne,
     "less": lt, "less_equal": le, "greater": gt, "greater_equal": ge,
 }  # fmt: skip
-_HALF = (torch.float16, torch.bfloat16)
+_HALF = frozenset((torch.float16, torch.bfloat16))
+_LAST_AXES = {n: tuple(range(-n, 0)) for n in range(1, 9)}
+_FIRST_AXES = [tuple(range(n - 1)) for n in range(65)]  # all but the last, by the number of axes; PyTorch has up to 64
 
 
 def kernels(xp: Any) -> Mapping[str, Any]:
@@ -36,18 +54,34 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         return partial(_portable, xp, name)
 
     def linear(x: Any, weight: Any, bias: Any) -> Any:
-        if x.dtype == weight.dtype and x.is_floating_point() and (bias is None or bias.dtype == x.dtype):
+        dtype = x.dtype
+        if dtype is weight.dtype and dtype in _FLOATS and (bias is None or bias.dtype is dtype):
             return functional.linear(x, weight, bias)
         return general("linear")(x, weight, bias)
 
     def summed(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-        if axis is not None and axis != () and x.dtype in _FLOATS:
-            return x.sum(axis, keepdims)
+        if x.dtype in _FLOATS:
+            if axis is None and not keepdims:
+                return x.sum()
+            if axis is not None and axis != ():
+                return x.sum(axis, keepdims)
         return torch_namespace.sum(xp.as_number(x), axis=axis, keepdims=keepdims)
+
+    def concat(xs: Any, axis: int) -> Any:
+        dtype = xs[0].dtype
+        if dtype in _FLOATS and all([x.dtype is dtype for x in xs]):
+            return torch.cat(xs, axis)
+        return torch_namespace.concat(xp.together(xs), axis=axis)
+
+    def multiply_add(x: Any, scale: Any, shift: Any) -> Any:
+        dtype = getattr(x, "dtype", None)
+        if all([type(z) is Tensor and z.dtype is dtype for z in (x, scale, shift)]) and dtype in _FLOATS:
+            return torch.addcmul(shift, x, scale)
+        return general("multiply_add")(x, scale, shift)
 
     def unary(name: str, function: Any) -> Any:
         def kernel(x: Any, *static: Any) -> Any:
-            return function(x, *static) if x.is_floating_point() else general(name)(x, *static)
+            return function(x, *static) if x.dtype in _FLOATS else general(name)(x, *static)
 
         return kernel
 
@@ -66,10 +100,16 @@ def kernels(xp: Any) -> Mapping[str, Any]:
 
     def rms_norm(x: Any, weight: Any, axis: Any, eps: float) -> Any:
         if x.is_cuda and _is_fused_norm(x, axis, weight):
-            return aten._fused_rms_norm(x, x.shape[-len(axis) :], weight, eps)
+            return torch._fused_rms_norm(x, x.shape[-len(axis) :], weight, eps)
         return general("rms_norm")(x, weight, axis, eps)
 
+    def embedding(indices: Any, weight: Any) -> Any:
+        if indices.dtype in _INDICES:
+            return torch.embedding(weight, indices)
+        return general("embedding")(indices, weight)
+
     return {
+        "embedding": embedding,
         "linear": linear,
         "relu": unary("relu", torch.relu),
         "sigmoid": unary("sigmoid", torch.sigmoid),
@@ -84,10 +124,15 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         "matrix_transpose": lambda x: x.mT,
         "split": lambda x, sizes, axis: x.split(sizes, axis),
         "sum": summed,
+        "concat": concat,
+        "multiply_add": multiply_add,
         "cleared": lambda mask, x: x.masked_fill(mask, 0),
         **attention_kernels(general),
         **loss_kernels(general),
         **_convolutions(general),
+        **pooling_kernels(general),
+        **batch_norm_kernels(general),
+        **random_kernels(general),
     }
 
 
@@ -102,7 +147,7 @@ def direct(operation: Any, function: Any, kernel: Any) -> Any:
         return lambda x: function(x) if x.dtype in _FLOATS else kernel(x)
     if operation.name not in _WITH_NUMBERS:
         return lambda x, y: function(x, y) if _are_alike(x, y) else kernel(x, y)
-    operator: Any = _WITH_NUMBERS[operation.name]
+    with_operator: Any = _WITH_NUMBERS[operation.name]
 
     def with_numbers(x: Any, y: Any) -> Any:
         if type(x) is Tensor:
@@ -112,10 +157,27 @@ def direct(operation: Any, function: Any, kernel: Any) -> Any:
             elif type(y) in _NUMBERS and x.dtype in _FLOATS:
                 return function(x, y)
         elif type(x) in _NUMBERS and type(y) is Tensor and y.dtype in _FLOATS:
-            return operator(x, y)
+            return with_operator(x, y)
         return kernel(x, y)
 
     return with_numbers
+
+
+_IN_PLACE = {"add": Tensor.add_, "subtract": Tensor.sub_, "multiply": Tensor.mul_, "divide": Tensor.div_}
+
+
+def write(name: str, raw: Any, other: Any) -> bool:
+    """Compute into `raw` where the result has its dtype for sure, and its shape."""
+    function = _IN_PLACE.get(name)
+    if function is None or raw.dtype not in _FLOATS:
+        return False
+    if type(other) not in _NUMBERS and not (type(other) is Tensor and other.dtype is raw.dtype):
+        return False
+    try:
+        function(raw, other)
+    except RuntimeError:  # another shape, or device
+        return False
+    return True
 
 
 def _are_alike(x: Any, y: Any) -> bool:
@@ -126,15 +188,19 @@ def _portable(xp: Any, name: str, *args: Any) -> Any:
     return xp.composed(name)(*args)
 
 
-def _is_fused_norm(x: Any, axis: Any, *parameters: Any) -> bool:
+def _is_fused_norm(x: Any, axis: Any, weight: Any, bias: Any = None) -> bool:
     """Whether PyTorch has one kernel for it: over the last axes, with parameters of just their shape and dtype."""
+    dtype = x.dtype
+    if (
+        axis != _LAST_AXES.get(len(axis))
+        or dtype not in _FLOATS
+        or (dtype in _HALF and not x.is_cuda)  # on the CPU its statistics would be of half precision
+        or not x.numel()
+    ):
+        return False
     shape = x.shape[-len(axis) :]
-    return (
-        tuple(axis) == tuple(range(-len(axis), 0))
-        and x.numel() > 0
-        and x.is_floating_point()
-        and (x.is_cuda or x.dtype not in _HALF)  # on the CPU its statistics would be of half precision
-        and all(p is None or (p.shape == shape and p.dtype == x.dtype) for p in parameters)
+    return (weight is None or (weight.dtype is dtype and weight.shape == shape)) and (
+        bias is None or (bias.dtype is dtype and bias.shape == shape)
     )
 
 
@@ -152,42 +218,46 @@ def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
         return general["log_softmax"]["x"](g, out, x_dtype, axis)
 
     def gelu(g: Any, x: Any, approximate: Any) -> Any:
-        if g.dtype == x.dtype:
-            return aten.gelu_backward(g, x, approximate=approximate)
+        if g.dtype is x.dtype:
+            return _gelu_backward(g, x, approximate=approximate)
         return general["gelu"]["x"](g, x, approximate)
 
     def silu(g: Any, x: Any) -> Any:
-        return aten.silu_backward(g, x) if g.dtype == x.dtype else general["silu"]["x"](g, x)
+        return _silu_backward(g, x) if g.dtype is x.dtype else general["silu"]["x"](g, x)
 
     def tanh(g: Any, out: Any) -> Any:
-        return aten.tanh_backward(g, out) if _are_real(g, out) else general["tanh"]["x"](g, out)
+        return _tanh_backward(g, out) if _are_real(g, out) else general["tanh"]["x"](g, out)
 
     def sigmoid(g: Any, out: Any) -> Any:
-        return aten.sigmoid_backward(g, out) if _are_real(g, out) else general["sigmoid"]["x"](g, out)
+        return _sigmoid_backward(g, out) if _are_real(g, out) else general["sigmoid"]["x"](g, out)
 
     def relu(g: Any, x_dtype: Any, out: Any) -> Any:
         if _are_real(g, out):
-            return aten.threshold_backward(g, out, 0)
+            return _threshold_backward(g, out, 0)
         return general["relu"]["x"](g, x_dtype, out)
 
+    def linear_x(g: Any, weight: Any) -> Any:
+        return g.matmul(weight) if g.dtype is weight.dtype else general["linear"]["x"](g, weight)
+
     def linear_weight(g: Any, x: Any, weight_shape: Any) -> Any:
-        if x.ndim > 1 and g.numel() and x.numel() and _are_real(g, x):
-            return g.reshape(-1, weight_shape[0]).t().matmul(x.reshape(-1, weight_shape[1]))
+        if g.dtype is x.dtype and g.dtype in _FLOATS and x.ndim > 1 and g.numel() and x.numel():
+            if x.ndim > 2:
+                g, x = g.flatten(0, -2), x.flatten(0, -2)
+            return g.t().mm(x)
         return general["linear"]["weight"](g, x, weight_shape)
 
     def linear_bias(g: Any, bias_shape: Any) -> Any:
-        return g.sum(tuple(range(g.ndim - 1))) if g.ndim > 1 else g
+        return g.sum(_FIRST_AXES[g.ndim]) if g.ndim > 1 else g
 
     def layer_norm(
         g: Any, x: Any, weight: Any, mean: Any, rstd: Any, x_dtype: Any, weight_shape: Any, weight_dtype: Any,
         bias_shape: Any, bias_dtype: Any, axis: Any, needs: Any,
     ) -> tuple[Any, ...]:  # fmt: skip
-        plain = bias_shape in ((), None) or (
-            tuple(bias_shape) == tuple(x.shape[-len(axis) :]) and bias_dtype == x.dtype
-        )
-        if plain and g.dtype == x.dtype and _is_fused_norm(x, axis, weight) and not (weight is None and needs[2]):
-            shape = x.shape[-len(axis) :]
-            return aten.native_layer_norm_backward(g, x, shape, mean, rstd, weight, weight, list(needs))
+        dtype = x.dtype
+        shape = x.shape[-len(axis) :]
+        plain = bias_shape is None or bias_shape == () or (bias_shape == shape and bias_dtype is dtype)
+        if plain and g.dtype is dtype and _is_fused_norm(x, axis, weight) and not (weight is None and needs[2]):
+            return _layer_norm_backward(g, x, shape, mean, rstd, weight, weight, needs)
         return general["layer_norm"]["joint"](
             g, x, weight, mean, rstd, x_dtype, weight_shape, weight_dtype, bias_shape, bias_dtype, axis, needs
         )
@@ -197,18 +267,19 @@ def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
         needs: Any,
     ) -> tuple[Any, ...]:  # fmt: skip
         if x.is_cuda and g.dtype == x.dtype and _is_fused_norm(x, axis, weight):
-            return aten._fused_rms_norm_backward(g, x, x.shape[-len(axis) :], rstd, weight, list(needs))
+            return _rms_norm_backward(g, x, x.shape[-len(axis) :], rstd, weight, needs)
         return general["rms_norm"]["joint"](g, x, weight, rstd, x_dtype, weight_shape, weight_dtype, axis, needs)
 
     def embedding(g: Any, indices: Any, weight_shape: Any, weight_dtype: Any) -> Any:
-        if g.dtype == weight_dtype and g.is_floating_point() and indices.dtype in (torch.int32, torch.int64):
-            return aten.embedding_dense_backward(g, indices, weight_shape[0], -1, False)
+        if g.dtype == weight_dtype and g.is_floating_point() and indices.dtype in _INDICES:
+            return _embedding_backward(g, indices, weight_shape[0], -1, False)
         return general["embedding"]["weight"](g, indices, weight_shape, weight_dtype)
 
     return {
         "softmax": {"x": softmax},
         "log_softmax": {"x": log_softmax},
-        "linear": {"weight": linear_weight, "bias": linear_bias},
+        "linear": {"x": linear_x, "weight": linear_weight, "bias": linear_bias},
+        "reshape": {"x": lambda g, x_shape: g.reshape(x_shape)},
         "tanh": {"x": tanh},
         "sigmoid": {"x": sigmoid},
         "relu": {"x": relu},
@@ -217,6 +288,7 @@ def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]
         "layer_norm": {"joint": layer_norm},
         "rms_norm": {"joint": rms_norm},
         "embedding": {"weight": embedding},
+        "batch_norm": {"joint": batch_norm_rule(general["batch_norm"]["joint"])},
     }
 
 
@@ -258,9 +330,7 @@ def _convolutions(general: Any) -> dict[str, Any]:
         g: Any, x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int, wanted: list[bool]
     ) -> Any:
         none = [0] * len(stride)
-        return aten.convolution_backward(
-            g, x, weight, None, stride, before(padding), dilation, False, none, groups, wanted
-        )
+        return _convolution_backward(g, x, weight, None, stride, before(padding), dilation, False, none, groups, wanted)
 
     def convolution_input_gradient(
         g: Any, weight: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int

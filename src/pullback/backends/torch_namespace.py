@@ -366,7 +366,9 @@ def _of_booleans(function: Any) -> Any:
             return function(x, y, *args, **options)
         return function(x.to(torch.int64), y.to(torch.int64), *args, **options).to(torch.bool)
 
-    return on_bits(compute)
+    found = on_bits(compute)
+    found.plain = function
+    return found
 
 
 matmul = _of_booleans(torch.matmul)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..autodiff.apply import apply
 from ..autodiff.base import values_of
 from ..autodiff.creation import asarray, default_dtype
+from ..autodiff.fast import call_for
+from ..dtypes import REAL
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = ["rotary_embedding", "rotary_tables", "scaled_dot_product_attention"]
+
+_attention = call_for("attention")
+_rotary_embedding = call_for("rotary_embedding")
 
 
 def scaled_dot_product_attention(
@@ -41,6 +46,18 @@ def scaled_dot_product_attention(
             [2.]])
     """
     q, k, v = asarray(query), asarray(key), asarray(value)
+    shape = q._raw.shape
+    if (
+        shape == k._raw.shape == v._raw.shape  # self-attention, with nothing to bring together
+        and len(shape) > 2
+        and attn_mask is None
+        and not (dropout_p or enable_gqa)
+        and q._raw.dtype in REAL
+        and k._raw.dtype in REAL
+        and v._raw.dtype in REAL
+    ):
+        factor = 1.0 / math.sqrt(shape[-1] or 1) if scale is None else float(scale)
+        return _attention(q, k, v, None, bool(is_causal), factor, 0.0, 0, 0)
     given = f"got query {q.shape}, key {k.shape}, value {v.shape}"
     name = "scaled_dot_product_attention"
     for x in (q, k, v):
@@ -75,7 +92,7 @@ def scaled_dot_product_attention(
 
         key_of_chance, offset = next_key(math.prod(q.shape[:-1]) * k.shape[-2])
     static = (bool(is_causal), factor, float(dropout_p), key_of_chance, offset)
-    out = apply(OPERATIONS["attention"], (q, k, v, mask), static)
+    out = _attention(q, k, v, mask, *static)
     return _to(out, out.shape[-2:]) if single else out
 
 
@@ -168,4 +185,4 @@ def rotary_embedding(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> T
                 f"rotary_embedding: cos and sin must have the width of x and broadcast to it; {given}. "
                 "Make them with `pb.rotary_tables(length, width)`."
             )
-    return apply(OPERATIONS["rotary_embedding"], (x, cos, sin), (bool(interleaved), False))
+    return _rotary_embedding(x, cos, sin, bool(interleaved), False)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..errors import DtypeError, ShapeError
-from ..operations import OPERATIONS
 from .normalization import _floating
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ __all__ = [
 
 _soft_cross_entropy = call_for("soft_cross_entropy")
 _binary_cross_entropy_with_logits = call_for("binary_cross_entropy_with_logits")
+_cross_entropy = call_for("cross_entropy")
 _mse_loss = call_for("mse_loss")
 _l1_loss = call_for("l1_loss")
 _huber_loss = call_for("huber_loss")
@@ -86,7 +85,7 @@ def cross_entropy(
             f"cross_entropy: target has shape {target.shape}, expected {expected} for logits {x.shape}.{write}"
         )
     static = (int(ignore_index), reduction, float(label_smoothing))
-    return apply(OPERATIONS["cross_entropy"], (x, target, weight), static)
+    return _cross_entropy(x, target, weight, *static)
 
 
 def _pair(name: str, x: Any, target: Any) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ import numpy as np
 from ..autodiff.apply import apply
 from ..autodiff.base import values_of
 from ..autodiff.creation import asarray
+from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..backends.axis_slice import axis_slice
 from ..errors import AxisError, DtypeError, ShapeError
@@ -40,6 +41,9 @@ __all__ = [
     "moveaxis", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll", "split", "squeeze", "stack", "swapaxes",
     "tile", "transpose", "unstack",
 ]  # fmt: skip
+
+
+_split = call_for("split")
 
 
 # -- joining and splitting -----------------------------------------------------------------------
@@ -113,9 +117,11 @@ def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor
     """
     x = asarray(x)
     if not isinstance(indices_or_sections, (tuple, list)):
-        size, sections = x.shape[negative_axis("split", axis, x.ndim)], as_index(indices_or_sections)
+        position = negative_axis("split", axis, len(x._raw.shape))
+        size, sections = x._raw.shape[position], as_index(indices_or_sections)
         if sections < 1 or size % sections:
             raise ShapeError(f"split: axis {axis} of size {size} has no {sections} equal parts; use array_split.")
+        return _split(x, (size // sections,) * sections, position)
     return array_split(x, indices_or_sections, axis=axis)
 
 
@@ -134,7 +140,7 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
         starts = [0, *ends[:-1]]
         if starts == sorted(starts):
             sizes = tuple(end - start for start, end in zip(starts, ends))
-            return apply(OPERATIONS["split"], (x,), (sizes, position))
+            return _split(x, sizes, position)
         # parts that overlap or are empty, as NumPy has it
         return tuple(TENSORS.getitem(x, axis_slice(position, a, b)) for a, b in zip(starts, ends))
     sections = as_index(indices_or_sections)
@@ -142,7 +148,7 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
         raise ShapeError(f"split: expected at least one section, got {sections}.")
     each, longer = divmod(size, sections)
     sizes = (each + 1,) * longer + (each,) * (sections - longer)
-    return apply(OPERATIONS["split"], (x,), (sizes, position))
+    return _split(x, sizes, position)
 
 
 # -- repeating and padding -----------------------------------------------------------------------

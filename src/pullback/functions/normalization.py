@@ -9,6 +9,7 @@ from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
+from ..dtypes import REAL
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .activations import Axis
@@ -21,11 +22,18 @@ if TYPE_CHECKING:
 __all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "normalize", "rms_norm"]
 
 _embedding = call_for("embedding")
+_layer_norm = call_for("layer_norm")
+_rms_norm = call_for("rms_norm")
+_dropout = call_for("dropout")
+
+
+#: The last axes, by their number.
+LAST_AXES = {n: tuple(range(-n, 0)) for n in range(1, 9)}
 
 
 def _floating(name: str, x: Any) -> Tensor:
     x = asarray(x)
-    if x.dtype.kind != "float":
+    if x._raw.dtype not in REAL and x.dtype.kind != "float":
         raise DtypeError(f"{name}: expected floating-point numbers, got {x.dtype.name}. Convert with `.astype(...)`.")
     return x
 
@@ -43,6 +51,8 @@ def _normalized_axes(name: str, x: Tensor, normalized_shape: Any, axis: Any) -> 
         if not axes:
             raise ShapeError(f"{name}: axis is empty: there is nothing to normalise over.")
         return axes
+    if type(normalized_shape) is tuple and normalized_shape == x._raw.shape[-len(normalized_shape) :]:
+        return LAST_AXES[len(normalized_shape)]
     try:
         shape = tuple(map(index, normalized_shape if hasattr(normalized_shape, "__len__") else (normalized_shape,)))
     except TypeError:
@@ -60,6 +70,8 @@ def _parameter(name: str, label: str, parameter: Any, x: Tensor, axes: tuple[int
     if parameter is None:
         return None
     parameter = _floating(name, parameter)
+    if axes == LAST_AXES.get(len(axes)) and parameter._raw.shape == x._raw.shape[-len(axes) :]:
+        return parameter
     order = sorted(axes)
     expected = tuple(x.shape[a] for a in order)
     if parameter.shape != expected:
@@ -89,7 +101,7 @@ def layer_norm(
     axes = _normalized_axes("layer_norm", x, normalized_shape, axis)
     scale = _parameter("layer_norm", "weight", weight, x, axes)
     shift = _parameter("layer_norm", "bias", bias, x, axes)
-    return apply(OPERATIONS["layer_norm"], (x, scale, shift), (axes, float(eps)))
+    return _layer_norm(x, scale, shift, axes, float(eps))
 
 
 def rms_norm(
@@ -113,7 +125,7 @@ def rms_norm(
     scale = _parameter("rms_norm", "weight", weight, x, axes)
     if eps is None:
         eps = 2.0**-52 if x.dtype.itemsize == 8 else 2.0**-23
-    return apply(OPERATIONS["rms_norm"], (x, scale), (axes, float(eps)))
+    return _rms_norm(x, scale, axes, float(eps))
 
 
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -238,7 +250,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, generator: Any = N
     from .. import random
 
     key, offset = (generator or random.default_generator()).next_key(x.size)
-    return apply(OPERATIONS["dropout"], (x,), (float(p), key, offset))
+    return _dropout(x, float(p), key, offset)
 
 
 def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tensor:

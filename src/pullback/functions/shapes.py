@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import index as as_index
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -56,6 +57,7 @@ def shape_of(name: str, shape: Any, x: Tensor) -> tuple[int, ...]:
     """A shape for the elements of `x` as a tuple of integers, with -1 worked out."""
     if not isinstance(shape, (tuple, list)):
         shape = (shape,)
+    size = prod(x._raw.shape)
     try:
         sizes = tuple([as_index(n) for n in shape])
     except TypeError:
@@ -65,10 +67,10 @@ def shape_of(name: str, shape: Any, x: Tensor) -> tuple[int, ...]:
         if n != -1:
             known *= n
     unknown = sizes.count(-1)
-    fits = x.size == known if unknown == 0 else unknown == 1 and known != 0 and x.size % known == 0
+    fits = size == known if unknown == 0 else unknown == 1 and known != 0 and size % known == 0
     if not fits or min(sizes, default=0) < -1:
-        raise ShapeError(f"{name}: {x.size} elements of shape {x.shape} do not fit into shape {sizes}.")
-    return tuple(x.size // known if n == -1 else n for n in sizes) if unknown else sizes
+        raise ShapeError(f"{name}: {size} elements of shape {x.shape} do not fit into shape {sizes}.")
+    return tuple([size // known if n == -1 else n for n in sizes]) if unknown else sizes
 
 
 def ravel(x: Any, /) -> Tensor:
@@ -189,9 +191,10 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     (3, 1)
     """
     x = asarray(x)
-    order = negative_axes("permute_dims", tuple(axes), x.ndim)
-    if len(order) != x.ndim:
-        raise AxisError(f"permute_dims: {tuple(axes)} is no permutation of the {x.ndim} axes of shape {x.shape}.")
+    ndim = len(x._raw.shape)
+    order = negative_axes("permute_dims", tuple(axes), ndim)
+    if len(order) != ndim:
+        raise AxisError(f"permute_dims: {tuple(axes)} is no permutation of the {ndim} axes of shape {x.shape}.")
     return _permute_dims(x, order)
 
 

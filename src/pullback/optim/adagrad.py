@@ -23,6 +23,8 @@ class Adagrad(Optimizer):
     tensor([0.5, 1.5], requires_grad=True)
     """
 
+    takes_lists = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -59,5 +61,4 @@ class Adagrad(Optimizer):
         g = descent_direction(xp, group, w, g, weight_decay, room, change)
         total = xp.add(buffers[0], xp.multiply(g, g, change), buffers[0])
         change = xp.add(xp.sqrt(total, change), eps, change)
-        change = xp.multiply(xp.divide(g, change, change), lr, change)
-        return xp.subtract(w, change, out), total
+        return xp.subtract_quotient(w, g, change, lr, out), total

@@ -15,11 +15,9 @@ __all__ = ["Adam", "AdamW"]
 def averages(xp: Arithmetic, constants: Arrays, g: Any, buffers: Arrays, room: Any) -> tuple[Any, Any]:
     """The running averages of the gradient and of its square, with it in them."""
     beta1, new1, beta2, new2 = constants[:4]
-    mean = xp.multiply(buffers[0], beta1, buffers[0])
-    mean = xp.add(mean, xp.multiply(g, new1, room), mean)
-    change = xp.multiply(xp.multiply(g, g, room), new2, room)
+    mean = xp.blend(buffers[0], g, beta1, new1, buffers[0], room)
     square = xp.multiply(buffers[1], beta2, buffers[1])
-    return mean, xp.add(square, change, square)
+    return mean, xp.add_product(square, g, g, new2, square, room)
 
 
 class Adam(Optimizer):
@@ -37,6 +35,7 @@ class Adam(Optimizer):
     """
 
     _decoupled: ClassVar[bool] = False
+    takes_lists = True
 
     def __init__(
         self,
@@ -85,9 +84,7 @@ class Adam(Optimizer):
         # sqrt(square) / root + eps, times root: `rate` and `eps` carry the bias correction
         change = xp.sqrt(largest[0] if largest else square, change)
         change = xp.add(change, eps, change)
-        change = xp.divide(mean, change, change)
-        change = xp.multiply(change, rate, change)
-        return xp.subtract(w, change, out), mean, square, *largest
+        return xp.subtract_quotient(w, mean, change, rate, out), mean, square, *largest
 
 
 class AdamW(Adam):

@@ -2,10 +2,15 @@
 
 A formula calls `xp.add(x, y, out)` and goes on with what that returns: `out` itself on NumPy, PyTorch and CuPy (a new
 array if `out` is None), always a new array where the library has no `out` (JAX, the array API standard).
+
+A formula that calls nothing else than the functions here works on lists of arrays too, one element after the other:
+where a library has functions of lists (`Backend.lists`) all parameters of a dtype are updated in a few launches.
 """
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from types import ModuleType
 from typing import Any, Callable
 
@@ -41,6 +46,28 @@ class Arithmetic:
         self.in_place = in_place
         for name, function in functions.items():
             setattr(self, name, function)
+
+    # What some libraries do in one pass; `room` is written to where it takes several.
+
+    def add_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
+        """x + factor * y."""
+        return self.add(x, self.multiply(y, factor, room), out)
+
+    def blend(self, x: Any, y: Any, kept: Any, new: Any, out: Any, room: Any) -> Any:
+        """kept * x + new * y, where kept + new is 1."""
+        return self.add(self.multiply(x, kept, out), self.multiply(y, new, room), out)
+
+    def subtract_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
+        """x - factor * y."""
+        return self.subtract(x, self.multiply(y, factor, room), out)
+
+    def add_product(self, x: Any, y: Any, z: Any, factor: Any, out: Any, room: Any) -> Any:
+        """x + factor * y * z."""
+        return self.add(x, self.multiply(self.multiply(y, z, room), factor, room), out)
+
+    def subtract_quotient(self, x: Any, y: Any, z: Any, factor: Any, out: Any) -> Any:
+        """x - factor * y / z; `z` is written to."""
+        return self.subtract(x, self.multiply(self.divide(y, z, z), factor, z), out)
 
     def convert(self, x: Any, dtype: Any, out: Any) -> Any:
         """The values of `x` rounded to `dtype`, the dtype of `out`."""
@@ -81,7 +108,59 @@ def _of_torch(backend: Any, torch: ModuleType) -> Arithmetic:
         return lambda x, y, out: function(x, y, out=out)
 
     made = {name: unary(name) for name in _UNARY}
-    return Arithmetic(backend, True, **made, **{name: binary(name) for name in _BINARY})
+    return _TorchArithmetic(backend, True, **made, **{name: binary(name) for name in _BINARY})
+
+
+class _TorchArithmetic(Arithmetic):
+    __slots__ = ()
+
+    def add_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
+        return _torch().add(x, y, alpha=factor, out=out)
+
+    def blend(self, x: Any, y: Any, kept: Any, new: Any, out: Any, room: Any) -> Any:
+        return _torch().lerp(x, y, new, out=out)
+
+    def subtract_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
+        return _torch().add(x, y, alpha=-factor, out=out)
+
+    def add_product(self, x: Any, y: Any, z: Any, factor: Any, out: Any, room: Any) -> Any:
+        return _torch().addcmul(x, y, z, value=factor, out=out)
+
+    def subtract_quotient(self, x: Any, y: Any, z: Any, factor: Any, out: Any) -> Any:
+        return _torch().addcdiv(x, y, z, value=-factor, out=out)
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
+
+
+class ListArithmetic(Arithmetic):
+    """The same functions of lists of arrays; `kernels` are those of single arrays, which such formulas do not call."""
+
+    __slots__ = ("lists",)
+
+    def __init__(self, backend: Any) -> None:
+        self.lists = lists = backend.lists
+        functions = {name: getattr(lists, name) for name in (*_UNARY, *_BINARY) if name != "abs"}
+        super().__init__(backend, True, abs=lists.absolute, **functions)
+
+    def add_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
+        return self.lists.add_scaled(x, y, factor, out)
+
+    def blend(self, x: Any, y: Any, kept: Any, new: Any, out: Any, room: Any) -> Any:
+        return self.lists.blend(x, y, new, out)
+
+    def subtract_scaled(self, x: Any, y: Any, factor: Any, out: Any, room: Any) -> Any:
+        return self.lists.add_scaled(x, y, -factor, out)
+
+    def add_product(self, x: Any, y: Any, z: Any, factor: Any, out: Any, room: Any) -> Any:
+        return self.lists.add_product(x, y, z, factor, out)
+
+    def subtract_quotient(self, x: Any, y: Any, z: Any, factor: Any, out: Any) -> Any:
+        return self.lists.subtract_quotient(x, y, z, factor, out)
+
+    def convert(self, x: Any, dtype: Any, out: Any) -> Any:
+        return self.lists.convert(x, dtype, out)
 
 
 def _of_kernels(backend: Any) -> Arithmetic:
@@ -104,6 +183,12 @@ def _of_kernels(backend: Any) -> Arithmetic:
 
 _NUMPY = _of_ufuncs(backends.NUMPY, np, _NumpyArithmetic)
 _by_backend: dict[int, Arithmetic] = {id(backends.NUMPY): _NUMPY}
+
+
+@cache
+def list_arithmetic_of(backend: Any) -> ListArithmetic:
+    """The arithmetic on lists of a backend's raw arrays; it must have `lists`."""
+    return ListArithmetic(backend)
 
 
 def arithmetic_of(backend: Any) -> Arithmetic:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backends, dtypes, modes
 from ..autodiff.base import make, resolved
+from ..autodiff.gradients import in_lists
 from ..errors import ConfigurationError, DtypeError, PullbackError, ShapeError
 from ..tensors.tensor import Tensor
 from ..tensors.writing import adopt, separate
@@ -72,8 +73,24 @@ class ExponentialMovingAverage:
         self.updates += 1
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates)) if self.warmup else self.decay
         with np.errstate(all="ignore"):
-            for name, average in self._averages.items():
-                self._move(average, tensors[name], 1 - decay)
+            if not self._move_together(tensors, 1 - decay):
+                for name, average in self._averages.items():
+                    self._move(average, tensors[name], 1 - decay)
+
+    def _move_together(self, tensors: dict[str, Tensor], weight: float) -> bool:
+        """Move all averages in a few calls, where there are functions of lists of arrays; whether that was so."""
+        by_dtypes: dict[Any, list[str]] = {}
+        for name, average in self._averages.items():
+            if average.device != tensors[name].device:
+                return False
+            by_dtypes.setdefault((average.dtype, tensors[name].dtype, average.device), []).append(name)
+        if in_lists(self._averages.values()) is None:
+            return False
+        for names in by_dtypes.values():
+            raws = [self._averages[name]._raw for name in names]
+            lists = backends.of(raws[0]).lists
+            lists.move_towards(raws, [tensors[name]._raw for name in names], weight)
+        return True
 
     def _move(self, average: Tensor, tensor: Tensor, weight: float) -> None:
         if average.device != tensor.device:  # the parameter was moved

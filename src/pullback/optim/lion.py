@@ -26,6 +26,7 @@ class Lion(Optimizer):
     """
 
     counts_steps = False
+    takes_lists = True
 
     def __init__(
         self,
@@ -55,8 +56,7 @@ class Lion(Optimizer):
         room = xp.multiply(mean, beta1, room)
         # the average of -g is the negative one, so maximizing is a step the other way with the same average
         change = xp.multiply(xp.sign(xp.add(change, room, change), change), lr, change)
-        mean = xp.multiply(mean, beta2, mean)
-        mean = xp.add(mean, xp.multiply(g, new2, room), mean)
+        mean = xp.blend(mean, g, beta2, new2, mean, room)
         if group["weight_decay"]:
             w = xp.multiply(w, decay, out)
         return (xp.add if group["maximize"] else xp.subtract)(w, change, out), mean

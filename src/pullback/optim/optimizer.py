@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Iterable, Mapping, Sequence
 import numpy as np
 
 from .. import backends, modes
-from ..autodiff import guard
+from ..autodiff import guard, pending
 from ..autodiff.base import resolved
 from ..autodiff.forward import Dual
-from ..autodiff.gradients import Gradients
+from ..autodiff.gradients import Gradients, in_lists
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
 from ..tensors.quantized import QuantizedTensor
@@ -18,7 +18,7 @@ from ..tensors.tensor import Tensor
 from . import overflow, state
 from .arithmetic import Arithmetic, arithmetic_of
 from .options import check_options
-from .slots import ScratchPool, Slot
+from .slots import Joined, ScratchPool, Slot
 
 __all__ = ["Optimizer"]
 
@@ -56,6 +56,9 @@ class Optimizer:
     counts_steps: ClassVar[bool] = True
     #: How many scratch arrays `update` needs.
     scratch: ClassVar[int] = 2
+    #: Whether `update` calls nothing but functions of `xp`, not its `kernels`, and may be given lists of arrays. A
+    #: subclass with another `update` says so again.
+    takes_lists: ClassVar[bool] = False
 
     param_groups: list[dict[str, Any]]
 
@@ -76,6 +79,11 @@ class Optimizer:
             raise ConfigurationError(f"{self._name}: there are no parameters to optimize.")
         for group in entries if isinstance(entries[0], Mapping) else [{"params": entries}]:
             self.add_param_group(group)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "update" in cls.__dict__ and "takes_lists" not in cls.__dict__:
+            cls.takes_lists = False
 
     # -- what a subclass gives ---------------------------------------------------------------------
 
@@ -212,12 +220,38 @@ class Optimizer:
         noted = overflow.Overflow()
         with np.errstate(all="ignore", over="call", call=noted):  # a warning would stop half-way
             before = overflow.Before(work) if overflow.may_overflow(work, type(grads) in (list, tuple)) else None
-            for slot, group, constants, gradient in work:
-                slot.advance(self, group, constants, gradient, noted)
+            self._advance(work, noted)
         if (before is not None or noted.happened) and guard.mode()[0] != "off":
             with np.errstate(all="ignore"):
                 overflow.refuse(self._name, work, before)
         return loss
+
+    def _advance(self, work: list[tuple[Slot, Group, tuple[Any, ...], Any]], noted: overflow.Overflow) -> None:
+        """Make the updates, those that can be made together in lists of a bounded size: they need as much room.
+
+        `noted` is told of what overflows.
+        """
+        batches: list[Joined] = []
+        open_batches: dict[Any, Joined] = {}
+        single = []
+        for entry in work:
+            slot, group, constants, gradient = entry
+            if not slot.joined:
+                single.append(entry)
+                continue
+            key = (id(group), constants, slot.device, slot.dtype)
+            batch = open_batches.get(key)
+            if batch is None:
+                batch = open_batches[key] = Joined(group, constants)
+                batches.append(batch)
+            if batch.add(slot, gradient):
+                del open_batches[key]
+        if pending.checks:
+            pending.look()  # now that all else is ready: before gradients that are not finite change a parameter
+        for slot, group, constants, gradient in single:
+            slot.advance(self, group, constants, gradient, noted)
+        for batch in batches:
+            batch.advance(self)
 
     def _constants_for(self, values: tuple[float, ...], xp: Any, dtype: Any) -> tuple[Any, ...]:
         """The numbers of an update as its arithmetic takes them; those of the last update if they are the same."""
@@ -237,10 +271,12 @@ class Optimizer:
         tensor([0.])
         """
         modes.note_use(self)
-        for slots in self._slots:
-            for slot in slots:
-                if isinstance(slot.parameter, Tensor):
-                    slot.parameter.zero_grad()
+        parameters = [slot.parameter for slots in self._slots for slot in slots if isinstance(slot.parameter, Tensor)]
+        lists = in_lists([p.grad_cell.value for p in parameters if p.grad_cell.value is not None])
+        for backend, raws in lists or ():
+            backend.lists.fill_with_zeros(raws)
+        for parameter in parameters if lists is None else ():
+            parameter.zero_grad()
 
     def traced_by(self, trace: Any) -> None:
         """What a trace notes of an optimizer that a function uses: its parameters, and which have a gradient."""
@@ -329,9 +365,9 @@ def _identity(parameter: Any) -> int:
 def _check_fits(slot: Slot, gradient: Any) -> None:
     """Refuse a raw gradient that does not fit its parameter."""
     raw = slot.raw
-    if type(gradient) is _ndarray and type(raw) is _ndarray:
-        if gradient.shape == raw.shape and gradient.dtype == raw.dtype:
-            return
+    if type(gradient) is type(raw) and gradient.shape == raw.shape and gradient.dtype == raw.dtype:
+        if type(raw) is _ndarray or (slot.backend is not None and slot.backend.device_of(gradient) == slot.device):
+            return  # if the parameter was moved, `prepare` says so
     backend, own = backends.of(gradient), backends.of(raw)
     where = f"step: the gradient of {slot.label}"
     if backend is None:

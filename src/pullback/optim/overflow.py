@@ -25,19 +25,26 @@ def may_overflow(work: list[tuple[Any, Any, Any, Any]], is_listed: bool) -> bool
     """
     if not (is_listed or guard.Large.was_seen) or guard.mode()[0] == "off":
         return False
-    return any(_is_large(slot, gradient) for slot, _, _, gradient in work)
+    together: dict[Any, list[Any]] = {}  # elsewhere than on torch:cpu a look would have to wait for a device
+    for slot, _, _, gradient in work:
+        if type(gradient) is _ndarray:
+            if _is_large(gradient):
+                return True
+        elif slot.device == "torch:cpu" and slot.backend.lists is not None:
+            together.setdefault((slot.backend, gradient.dtype), []).append(gradient)
+    return any(
+        not most < (_LIMIT_64 if dtype.itemsize == 8 else _LIMIT)
+        for (backend, dtype), gradients in together.items()
+        for most in backend.lists.largest(gradients)
+    )
 
 
-def _is_large(slot: Any, gradient: Any) -> bool:
-    if type(gradient) is _ndarray:
-        kind = gradient.dtype.char
-        if kind == "f" or kind == "d":
-            return not NUMPY.xp.sum_of_squares(gradient) < (_LIMIT if kind == "f" else _LIMIT_64) ** 2
-        bits = (gradient.view(np.uint16) & 0x7FFF).max(initial=0)
-        return bool(bits >= (0x7C00 if kind == "e" else 0x5800))
-    if slot.device != "torch:cpu" or not gradient.numel():
-        return False  # elsewhere a look would have to wait for the device
-    return not float(gradient.abs().max()) < (_LIMIT_64 if gradient.element_size() == 8 else _LIMIT)
+def _is_large(gradient: Any) -> bool:
+    kind = gradient.dtype.char
+    if kind == "f" or kind == "d":
+        return not NUMPY.xp.sum_of_squares(gradient) < (_LIMIT if kind == "f" else _LIMIT_64) ** 2
+    bits = (gradient.view(np.uint16) & 0x7FFF).max(initial=0)
+    return bool(bits >= (0x7C00 if kind == "e" else 0x5800))
 
 
 class Overflow:

@@ -14,5 +14,5 @@ def descent_direction(
     if group["maximize"]:
         g = xp.negative(g, out)
     if group["weight_decay"]:
-        g = xp.add(g, xp.multiply(w, weight_decay, room), out)
+        g = xp.add_scaled(g, w, weight_decay, out, room)
     return g

@@ -23,6 +23,8 @@ class RMSprop(Optimizer):
     tensor([0.98, 1.98], requires_grad=True)
     """
 
+    takes_lists = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -61,11 +63,9 @@ class RMSprop(Optimizer):
         g = descent_direction(xp, group, w, g, weight_decay, room, change)
         square, *others = buffers
         square = xp.multiply(square, alpha, square)
-        change = xp.multiply(g, g, change)
-        square = xp.add(square, xp.multiply(change, new, change), square)
+        square = xp.add_product(square, g, g, new, square, change)
         if group["centered"]:
-            mean = xp.multiply(others[-1], alpha, others[-1])
-            others[-1] = mean = xp.add(mean, xp.multiply(g, new, change), mean)
+            others[-1] = mean = xp.blend(others[-1], g, alpha, new, others[-1], change)
             change = xp.multiply(mean, mean, change)
             change = xp.sqrt(xp.subtract(square, change, change), change)
         else:
@@ -74,7 +74,5 @@ class RMSprop(Optimizer):
         if group["momentum"]:
             velocity = xp.multiply(others[0], momentum, others[0])
             others[0] = velocity = xp.add(velocity, change, velocity)
-            change = xp.multiply(velocity, lr, change)
-        else:
-            change = xp.multiply(change, lr, change)
-        return xp.subtract(w, change, out), square, *others
+            return xp.subtract_scaled(w, velocity, lr, out, change), square, *others
+        return xp.subtract_scaled(w, change, lr, out, change), square, *others

@@ -25,6 +25,7 @@ class SGD(Optimizer):
     """
 
     counts_steps = False
+    takes_lists = True
 
     def __init__(
         self,
@@ -65,12 +66,11 @@ class SGD(Optimizer):
         change, room = spare
         g = descent_direction(xp, group, w, g, weight_decay, room, change)
         if not group["momentum"]:
-            return (xp.subtract(w, xp.multiply(g, lr, change), out),)
+            return (xp.subtract_scaled(w, g, lr, out, change),)
         velocity = xp.multiply(buffers[0], momentum, buffers[0])
-        velocity = xp.add(velocity, xp.multiply(g, new, change) if group["dampening"] else g, velocity)
-        if group["nesterov"]:
-            change = xp.add(g, xp.multiply(velocity, momentum, change), change)
-            change = xp.multiply(change, lr, change)
+        if group["dampening"]:
+            velocity = xp.add_scaled(velocity, g, new, velocity, change)
         else:
-            change = xp.multiply(velocity, lr, change)
-        return xp.subtract(w, change, out), velocity
+            velocity = xp.add(velocity, g, velocity)
+        direction = xp.add_scaled(g, velocity, momentum, change, change) if group["nesterov"] else velocity
+        return xp.subtract_scaled(w, direction, lr, out, change), velocity

@@ -1,13 +1,14 @@
 """What an optimizer holds per parameter: its buffers, and how one update of it runs.
 
-NumPy parameters are updated in place, large ones in chunks that stay in the processor's cache. Elsewhere it cannot
-be known who else sees a parameter's memory, so it gets a new array; buffers are the optimizer's own everywhere.
+NumPy's and PyTorch's parameters are updated in place, NumPy's large ones in chunks that stay in the processor's cache,
+PyTorch's all at once. Elsewhere it cannot be known who else sees a parameter's memory, so it gets a new array; buffers
+are the optimizer's own everywhere.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Iterable
+from typing import Any, Iterable, Sequence
 
 import numpy as np
 
@@ -18,14 +19,16 @@ from ..errors import GradientError, ShapeError
 from ..tensors.tensor import Tensor
 from ..tensors.writing import separate
 from . import native_updates
-from .arithmetic import Arithmetic, arithmetic_of
+from .arithmetic import Arithmetic, arithmetic_of, list_arithmetic_of
 
 _ndarray = np.ndarray
 _NUMPY = backends.NUMPY
 CHUNK = 131072  # elements of a large NumPy array that are updated at a time
 NATIVE = 16384  # elements from which on there is native code for an update
+JOINED_BYTES = 1 << 28  # of gradients whose parameters are updated at a time
 _SETTLED = (
     "names", "buffers", "lent", "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "chunked",
+    "written", "joined",
 )  # fmt: skip
 
 
@@ -35,6 +38,7 @@ class Slot:
     __slots__ = (
         "parameter", "label", "step", "names", "buffers", "lent",
         "backend", "device", "dtype", "shape", "working", "arithmetic", "halved", "chunked", "spare",
+        "written", "joined",
     )  # fmt: skip
 
     parameter: Any  # a tensor, or a NumPy array
@@ -51,6 +55,8 @@ class Slot:
     arithmetic: Arithmetic
     halved: bool  # whether the parameter has half precision, and `working` is float32
     chunked: bool
+    written: bool  # whether the parameter's own array is written to
+    joined: bool  # whether it is updated together with others, in a list of arrays
     spare: tuple[Any, ...]  # scratch arrays, shared with other parameters
 
     def __init__(self, parameter: Any, label: str) -> None:
@@ -77,8 +83,8 @@ class Slot:
             return
         if type(parameter._node) is not Leaf:
             self.refuse_result(parameter)
-        if self.backend is _NUMPY and not _NUMPY.is_exclusive(parameter, "_raw"):
-            parameter._raw = _NUMPY.copy(parameter._raw)
+        if self.written and not self.backend.is_exclusive(parameter, "_raw"):
+            parameter._raw = self.backend.copy(parameter._raw)
 
     def refuse_result(self, parameter: Tensor) -> None:
         """Refuse to update what is no variable any more."""
@@ -137,6 +143,8 @@ class Slot:
         self.backend, self.device, self.dtype, self.shape = backend, device, raw.dtype, raw.shape
         self.working, self.halved, self.arithmetic = working, halved, arithmetic_of(backend)
         self.chunked = optimizer.elementwise and backend is _NUMPY and raw.size > CHUNK and raw.flags.c_contiguous
+        self.written = backend is _NUMPY or backend.lists is not None
+        self.joined = optimizer.takes_lists and backend.lists is not None
 
     def _reclaim(self) -> None:
         """Copy the buffers that somebody else may still see."""
@@ -151,10 +159,7 @@ class Slot:
         self, optimizer: Any, group: dict[str, Any], constants: tuple[Any, ...], gradient: Any, noted: Any = None
     ) -> None:
         """Update the parameter and the buffers; `prepare` has been called. `noted` is told of an overflow."""
-        self.step += 1
-        if type(self.parameter) is not _ndarray:
-            separate(self.parameter)
-            self.parameter._origin = None
+        self.begin()
         raw = self.raw
         buffers = [buffer._raw for buffer in self.buffers]
         if self.backend is _NUMPY and raw.size >= NATIVE and not self.halved and type(optimizer).elementwise:
@@ -171,15 +176,26 @@ class Slot:
             return
         result = self._run(optimizer, group, constants, raw, gradient, buffers, self.spare)
         if self.backend is not _NUMPY:
-            self.parameter._raw = result[0]
-            for buffer, new in zip(self.buffers, result[1:]):
-                buffer._raw = new
+            self.keep(result)
+
+    def begin(self) -> None:
+        """Count an update, of which the parameter's clones see nothing."""
+        self.step += 1
+        if type(self.parameter) is not _ndarray:
+            separate(self.parameter)
+            self.parameter._origin = None
+
+    def keep(self, result: Sequence[Any]) -> None:
+        """Have the arrays that an update gave: the parameter's and the buffers', often the ones from before."""
+        self.parameter._raw = result[0]
+        for buffer, new in zip(self.buffers, result[1:]):
+            buffer._raw = new
 
     def _run(
         self, optimizer: Any, group: Any, constants: Any, raw: Any, gradient: Any, buffers: Any, spare: Any
     ) -> tuple[Any, ...]:
         xp = self.arithmetic
-        out = raw if self.backend is _NUMPY else None
+        out = raw if self.written else None
         if not self.halved:
             return optimizer.update(xp, group, constants, raw, gradient, buffers, spare, out)
         *spare, room, other_room = spare
@@ -187,6 +203,42 @@ class Slot:
         gradient = xp.convert(gradient, self.working, other_room)
         new, *buffers = optimizer.update(xp, group, constants, parameter, gradient, buffers, spare, room)
         return xp.convert(new, self.dtype, out), *buffers
+
+
+class Joined:
+    """Parameters of one dtype and device with their gradients, to be updated in a few calls for all of them."""
+
+    def __init__(self, group: dict[str, Any], constants: tuple[Any, ...]) -> None:
+        self._group = group
+        self._constants = constants
+        self._slots: list[Slot] = []
+        self._gradients: list[Any] = []
+        self._bytes = 0
+
+    def add(self, slot: Slot, gradient: Any) -> bool:
+        """Take one more; whether they are as many as there should be room for."""
+        self._slots.append(slot)
+        self._gradients.append(gradient)
+        self._bytes += slot.backend.bytes_of(gradient)
+        return self._bytes >= JOINED_BYTES
+
+    def advance(self, optimizer: Any) -> None:
+        """Update all of them; `prepare` has been called."""
+        first, gradients = self._slots[0], self._gradients
+        xp = list_arithmetic_of(first.backend)
+        for slot in self._slots:
+            slot.begin()
+        raws = [slot.raw for slot in self._slots]
+        buffers = [list(arrays) for arrays in zip(*[[buffer._raw for buffer in slot.buffers] for slot in self._slots])]
+        spare = (None,) * optimizer.scratch
+        if first.halved:
+            wide, gradients = xp.convert(raws, first.working, None), xp.convert(gradients, first.working, None)
+            new, *buffers = optimizer.update(xp, self._group, self._constants, wide, gradients, buffers, spare, wide)
+            results = [xp.convert(new, first.dtype, raws), *buffers]
+        else:
+            results = optimizer.update(xp, self._group, self._constants, raws, gradients, buffers, spare, raws)
+        for slot, result in zip(self._slots, zip(*results)):
+            slot.keep(result)
 
 
 class ScratchPool:
@@ -198,7 +250,7 @@ class ScratchPool:
 
     def serve(self, slot: Slot, count: int) -> None:
         """Give `slot` its scratch arrays."""
-        if not slot.arithmetic.in_place:
+        if not slot.arithmetic.in_place or slot.joined:
             slot.spare = (None,) * count
             return
         self._served = [entry for entry in self._served if entry[0] is not slot] + [(slot, count)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import backends, dtypes, modes
-from ..autodiff import base
+from ..autodiff import base, pending
 from ..autodiff.apply import new_node
 from ..autodiff.base import TensorBase, created, make, python_values, refuse_result, refuse_tracked, resolved, values_of
 from ..autodiff.forward import Dual
@@ -120,6 +120,8 @@ class Conversions(GradientMethods):
     def _moved(self, device: str, copy: bool | None) -> Tensor:
         """The same values on another device, recorded so that the gradient comes back to this one."""
         tensor = resolved(self)
+        if pending.checks and device == "numpy":
+            pending.look()
         raw = backends.transfer(tensor._raw, device, copy)
         if tensor._node is None or not modes.is_recording():
             return make(raw, None)

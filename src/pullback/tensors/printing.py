@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import backends
-from ..autodiff.base import resolved
+from ..autodiff.base import resolved, values_of
 from .conversion import Conversions
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Printing(Conversions):
         backend = backends.of(tensor._raw)
         if backend is None or not backend.is_concrete(tensor._raw):
             return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"
-        values = _printable(backend.to_numpy(tensor._raw))
+        values = _printable(values_of(tensor))
         return laid_out("tensor(", values, _notes(tensor, values))
 
     __str__ = __repr__

@@ -112,6 +112,14 @@ def _check_fits(operation: Operation, tensor: Any, result: Tensor) -> None:
         )
 
 
+def _write(tensor: Any, name: str, other: Any) -> bool:
+    """Have a library compute into an untracked tensor's own array; False, with nothing changed, if it does not."""
+    backend = tensor._backend
+    return (
+        backend.lists is not None and backend.is_exclusive(tensor, "_raw") and backend.write(name, tensor._raw, other)
+    )
+
+
 def in_place(name: str) -> Callable[[Any, Any], Tensor]:
     """The in-place operator of an operation with two inputs."""
     operation = OPERATIONS[name]
@@ -160,6 +168,12 @@ def in_place(name: str) -> Callable[[Any, Any], Tensor]:
                     self._origin = None
                     separate(self)
                     return self
+        elif type(self) is base.Tensor and (
+            _nothing_to_record(self, other) if type(other) is base.Tensor else _nothing_to_record(self, self)
+        ):
+            if _write(self, name, other._raw if type(other) is base.Tensor else other):
+                self._origin = None
+                return self
         if mode is not None and mode.autocast is not None:  # a tensor that is written keeps its dtype
             with modes.changed(autocast=None):
                 result = apply(operation, (self, other))

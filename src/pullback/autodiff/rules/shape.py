@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 
@@ -63,6 +63,7 @@ def rules(xp: Any, op: Any) -> None:
     op("split", "x", "sizes axis", outputs="*outs", linear="x", masking=True, x=split_x)
 
 
+@cache
 def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     """The permutation (of negative axes) that undoes `axes`."""
     ndim = len(axes)

@@ -17,7 +17,7 @@ _MEASUREMENTS = 64
 
 def is_sole_owner(holder: Any, attribute: str) -> bool:
     """Whether `getattr(holder, attribute)` is a writable array whose memory nobody else can see."""
-    if getrefcount(getattr(holder, attribute)) != _SOLE:  # as `_count_references` has it, without a call
+    if getrefcount(getattr(holder, attribute)) != SOLE:  # as `_count_references` has it, without a call
         return False
     raw = getattr(holder, attribute)
     flags = raw.flags
@@ -28,7 +28,7 @@ def is_sole_owner(holder: Any, attribute: str) -> bool:
 
 def is_sole_holder(holder: Any, attribute: str) -> bool:
     """Whether nothing else in Python refers to `getattr(holder, attribute)`, an array of any library."""
-    return getrefcount(getattr(holder, attribute)) == _SOLE
+    return getrefcount(getattr(holder, attribute)) == SOLE
 
 
 def counts_are_exact() -> bool:
@@ -68,5 +68,5 @@ class _Holder:
         self.array = array
 
 
-_SOLE = _count_of_sole_holder(_Holder(np.empty(1)), "array")
+SOLE = _count_of_sole_holder(_Holder(np.empty(1)), "array")
 _SOLE_BASE = _count_of_sole_holder(np.empty(2)[:1], "base")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from sys import getrefcount
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
-from . import torch_kernels, torch_namespace
+from . import torch_kernels, torch_memory, torch_namespace
 from .numpy.ownership import is_sole_holder
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
@@ -145,10 +146,7 @@ class TorchBackend(StandardBackend):
         return raw.to(device)
 
     def to_numpy(self, raw: Any) -> Any:
-        host = raw.detach().cpu().resolve_conj().resolve_neg()
-        if host.dtype == torch.bfloat16:
-            return host.to(torch.float32).numpy().astype(dtypes.numpy_dtype(dtypes.bfloat16))
-        return host.numpy()
+        return torch_memory.host_array(raw if raw.is_cpu else raw.detach().cpu())
 
     def is_on_device(self, raw: Any) -> bool:
         return raw.device.type != "cpu"
@@ -170,11 +168,14 @@ class TorchBackend(StandardBackend):
         if not is_sole_holder(holder, attribute):
             return False
         raw = getattr(holder, attribute)
-        storage = raw.untyped_storage()
-        return raw._use_count() == 1 and _count(storage._cdata) == _ALONE and storage.resizable()
+        return raw._use_count() == 1 and _users(raw) == _ALONE
 
     def copy(self, raw: Any) -> Any:
         return raw.clone(memory_format=torch.contiguous_format)
+
+    host_array = staticmethod(torch_memory.host_array)
+    on_host = staticmethod(torch_memory.on_host)
+    host_empty = staticmethod(torch_memory.host_empty)
 
     def is_contiguous(self, raw: Any) -> bool:
         return raw.is_contiguous()
@@ -231,18 +232,31 @@ def _ascending(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[An
 _count = torch._C._storage_Use_Count
 
 
-def _count_alone() -> int:
-    """How many count as users of a storage that one tensor and one local name have; -1 where one more is not seen.
+def _users(raw: Any) -> tuple[int, int, bool]:
+    """How many use a tensor's storage, how many hold the Python object that stands for it, and whether all are counted.
 
-    Memory of other libraries has users that are not counted: it cannot be resized.
+    Memory of other libraries has users that are not: it cannot be resized.
+    """
+    storage = raw.untyped_storage()
+    return _count(storage._cdata), getrefcount(storage), storage.resizable()
+
+
+def _count_alone() -> tuple[int, int, bool]:
+    """What `_users` gives for a storage that one tensor has for itself; what it never gives, if others are not seen.
+
+    The interpreter may count differently once it has run the same instructions often.
     """
     raw = torch.empty(2)
-    storage = raw.untyped_storage()
-    alone = _count(storage._cdata)
+    alone = {_users(raw) for _ in range(64)}
     view = raw[:1]
-    shared = _count(storage._cdata)
+    with_view = _users(raw)
     del view
-    return alone if shared > alone and storage.resizable() else -1
+    storage = raw.untyped_storage()
+    with_storage = _users(raw)
+    del storage
+    (count, references, is_counted), *others = alone
+    is_seen = with_view[0] > count and with_storage[1] > references and is_counted and not others
+    return (count, references, True) if is_seen else (-1, -1, True)
 
 
 _ALONE = _count_alone()

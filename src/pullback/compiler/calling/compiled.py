@@ -46,7 +46,8 @@ def compile(
     on the world outside are refused with the line. `ignore` names what is neither guarded nor minded. A module is
     compiled by `pb.compile(model)`, and keeps its attributes and methods.
 
-    Tensors are on NumPy, or on one of JAX's devices: the program is XLA's then, as `jax.jit` makes it.
+    Tensors are on NumPy or on PyTorch's processor, where programs work on their memory as it is; or on one of JAX's
+    devices: the program is XLA's then, as `jax.jit` makes it.
 
     What was made can be looked at: `source`, `kernels`, `memory`, `guards`, `traces`, `recompilations`.
 
@@ -378,8 +379,8 @@ class Compiled:
             raise RefusedError  # another library traces: it shall see the operations
         if target_for(other) is None:
             raise DeviceError(
-                f"{site}: pb.compile compiles for arrays of NumPy and JAX so far, and found a tensor on {other!r}. "
-                "Move it with `.to_device('numpy')`, or call the function without pb.compile."
+                f"{site}: pb.compile compiles for 'numpy', 'torch:cpu' and JAX's devices so far, and found a tensor on "
+                f"{other!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
             )
         self._device = other
         return traced(other, False)

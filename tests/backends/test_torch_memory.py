@@ -89,6 +89,12 @@ def test_whoever_holds_the_storage_sees_the_memory() -> None:
     assert torch.tensor(storage.tolist(), dtype=torch.uint8).view(torch.float32).tolist() == [1.0, 1.0, 1.0]
 
 
+def test_memory_of_several_processes_is_not_written() -> None:
+    w = pb.asarray(torch.ones(3).share_memory_())
+    place = w._raw.data_ptr()
+    assert w.data_mut().data_ptr() != place
+
+
 def test_memory_that_is_not_there() -> None:
     with pytest.raises(MemoryError):
         backend().host_empty((1 << 45, 1 << 10), np.dtype(np.float32))

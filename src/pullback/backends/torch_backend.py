@@ -235,10 +235,10 @@ _count = torch._C._storage_Use_Count
 def _users(raw: Any) -> tuple[int, int, bool]:
     """How many use a tensor's storage, how many hold the Python object that stands for it, and whether all are counted.
 
-    Memory of other libraries has users that are not: it cannot be resized.
+    Memory of other libraries, which cannot be resized, and that of several processes has users that are not.
     """
     storage = raw.untyped_storage()
-    return _count(storage._cdata), getrefcount(storage), storage.resizable()
+    return _count(storage._cdata), getrefcount(storage), storage.resizable() and not storage.is_shared()
 
 
 def _count_alone() -> tuple[int, int, bool]:

@@ -133,6 +133,37 @@ def test_each_way_to_hold_memory_is_noticed_in_the_middle_of_training(hold: Any)
     del held
 
 
+@pytest.mark.parametrize(
+    "borrowed",
+    [
+        lambda: torch.ones(2).share_memory_(),
+        lambda: torch.from_numpy(np.ones(2, np.float32)),
+        lambda: torch.frombuffer(bytearray(np.ones(2, np.float32).tobytes()), dtype=torch.float32),
+    ],
+    ids=["processes", "numpy", "bytes"],
+)
+def test_memory_that_others_may_see_is_copied_in_the_middle_of_training(borrowed: Any) -> None:
+    w = tensor([1.0, 2.0], requires_grad=True)
+    step, _ = step_of(w)
+    x = tensor([1.0, 1.0])
+    step(x), step(x)
+    w._raw = borrowed()
+    place = address(w)
+    step(x)
+    assert address(w) != place and w.tolist() == pytest.approx([0.8, 0.8])
+
+
+def test_memory_that_is_copied_late_is_copied_in_time() -> None:
+    w = tensor([1.0, 2.0], requires_grad=True)
+    step, _ = step_of(w)
+    x = tensor([1.0, 1.0])
+    step(x), step(x)
+    late = torch._lazy_clone(w._raw)
+    expected = w._raw.clone()
+    step(x)
+    assert late.tolist() == expected.tolist() != w.tolist()
+
+
 def test_what_was_held_and_is_not_any_more_is_written_where_it_is() -> None:
     w = tensor([1.0, 2.0], requires_grad=True)
     step, _ = step_of(w)

@@ -461,9 +461,9 @@ op.is:
   br i1 %is.it, label %ok, label %misfit
 
 ; of what a tensor of PyTorch's is in C++. to: the number of the base that gets the address of the data, or -1; a: where
-; things are: the storage, the offset in elements, of the storage its data, its count of users, whether it is PyTorch's
-; own, the Python object that stands for it; then the bytes of an element and a mask of bits that addresses do not have;
-; b: whether it will be written: then nobody else may see it
+; things are: the storage, the offset in elements, of the storage its data, its count of users, whether it may be
+; resized, the Python object that stands for it; the bytes of an element and a mask of bits that addresses do not have;
+; where the storage has who frees it, and who that is; b: whether it will be written: then nobody else may see it
 op.storage:
   %places = inttoptr i64 %a to ptr
   %storage.where = load i64, ptr %places
@@ -479,7 +479,12 @@ storage.own:
   %own.where = load i64 from i64, ptr %places, i64 4
   %own = load i8 from i8, ptr %storage, i64 %own.where
   %is.own = icmp eq i8 %own, 1
-  br i1 %is.own, label %storage.users, label %misfit
+  %freed.where = load i64 from i64, ptr %places, i64 8
+  %freed = load i64 from i8, ptr %storage, i64 %freed.where
+  %freed.wanted = load i64 from i64, ptr %places, i64 9
+  %is.freed = icmp eq i64 %freed, %freed.wanted
+  %is.pytorchs = and i1 %is.own, %is.freed
+  br i1 %is.pytorchs, label %storage.users, label %misfit
 
 storage.users:
   %users.where = load i64 from i64, ptr %places, i64 3

@@ -39,8 +39,10 @@ class TorchLayout(NamedTuple):
     offset: int
     data: int  # from here on in the storage
     storage_users: int
-    own: int
+    own: int  # a byte: whether it may be resized, as only memory that nobody else knows may be
     wrapper: int
+    freed: int  # who frees it: memory that is shared by processes or copied late has somebody else for that
+    plainly_freed: int
 
 
 def _words(address: int, size: int) -> list[int]:
@@ -84,7 +86,7 @@ def _in_tensors() -> tuple[Any, ...] | None:
     if keys is None or dtype is None or users is None or any(place is None for place in places):
         return None
     tensor, axes, steps_at, storage, offset_at = places
-    codes = {dtypes.get(one).name: word(torch.empty(1, dtype=one)._cdata, dtype) & _LOW_HALF for one in _DTYPES}
+    codes = {dtypes.get(one.dtype).name: word(one._cdata, dtype) & _LOW_HALF for one in many}
     plain = word(many[0]._cdata, keys)
     return tensor, keys, plain, dtype, codes, axes, axes + 8, steps_at, users, storage, offset_at  # type: ignore[operator]
 
@@ -143,9 +145,25 @@ def _in_storages() -> tuple[Any, ...] | None:
     del view
     users = [4 * i for i, (one, two) in enumerate(zip(before, held)) if two == one + 1]
     own = _changed(address, lambda: raw.numpy())  # afterwards memory counts as seen by others
-    if data is None or wrapper is None or len(users) != 1 or own is None:
+    freed = _telling_memory()
+    if data is None or wrapper is None or len(users) != 1 or own is None or freed is None:
         return None
-    return data, users[0], own, wrapper
+    return data, users[0], own, wrapper, freed, word(address, freed)
+
+
+def _telling_memory() -> int | None:
+    """A word that all memory of PyTorch's own has in common, unlike that of others or such as is copied late."""
+    own = [torch.empty(count).untyped_storage() for count in (1, 7, 100, 5000)]
+    late = torch.empty(3)
+    other = [torch.from_numpy(np.empty(count, np.float32)).untyped_storage() for count in (2, 300)]
+    other += [torch._lazy_clone(late).untyped_storage(), late.untyped_storage()]
+    found = [
+        at
+        for at in range(0, _OF_STORAGE, 8)
+        if len({word(one._cdata, at) for one in own}) == 1
+        and all(word(one._cdata, at) != word(own[0]._cdata, at) for one in other)
+    ]
+    return found[0] if found else None
 
 
 def _changed(address: int, act: Callable[[], Any]) -> int | None:

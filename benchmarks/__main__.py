@@ -20,6 +20,7 @@ from . import (
     peers,
     report,
     second_order,
+    torch_cpu,
     xla,
 )
 from .measure import QUICK, THOROUGH
@@ -37,6 +38,7 @@ BENCHMARKS = {
         second_order,
         compiled,
         xla,
+        torch_cpu,
         audits,
         import_time,
     )

@@ -60,7 +60,7 @@ def steps() -> dict[str, Step]:
     return {**made, "floor": floor()}
 
 
-def pullback(device: str = "numpy") -> Step:
+def pullback(device: str = "numpy", is_compiled: bool = True) -> Step:
     import pullback as pb
 
     class Block(pb.nn.Module):
@@ -98,13 +98,13 @@ def pullback(device: str = "numpy") -> Step:
     optimizer = pb.optim.AdamW(model.parameters(), RATE)
     x, y = (pb.asarray(array, device=device) for array in data())
 
-    @pb.compile
     def step(x: Any, y: Any) -> Any:
         loss = model(x, y)
         optimizer.step(pb.backward(loss))
         return loss
 
-    return lambda: step(x, y)
+    run = pb.compile(step) if is_compiled else step
+    return lambda: run(x, y)
 
 
 def torch_model() -> Any:

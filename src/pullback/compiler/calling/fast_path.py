@@ -82,7 +82,7 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
         rows.simplified(), rows.registers, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0
     )
     names: dict[str, Any] = {
-        "kept": (rows.kept, bases, finite, record), "empty": memory.empty, "Tensor": Tensor, "function": function,
+        "kept": (rows.kept, bases, finite, record), "Tensor": Tensor, "function": function,
         "executable": executable, "ran": record.ran, "finite": finite,
     }  # fmt: skip
     if executable.keeps_lock:
@@ -91,10 +91,7 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
         names["call"] = held.call(executable, record, bases, finite if made.is_guarded else None)
     outputs = []
     for number in range(len(made.outputs)):
-        value = made.program.outputs[number]
-        names[f"shape{number}"], names[f"dtype{number}"] = value.shape, memory.dtype(value.dtype)
-        given = memory.arguments.format(shape=f"shape{number}", dtype=f"dtype{number}")
-        outputs.append(f"o{number} = empty({given})")
+        outputs.append(f"o{number} = {memory.new(names, number, made.program.outputs[number])}")
     counts, prepare, undo, conclude = _surroundings(made, names)
     result = _result(made, conclude, names)
     is_shared = made.numbers or made.draws or made.slots or not executable.keeps_lock
@@ -103,7 +100,7 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
         counts="\n        ".join(counts) or "pass",
         prepare="\n        ".join(prepare) or "pass",
         outputs="\n        ".join(outputs) or "pass",
-        no_memory=memory.no_memory,
+        no_memory=memory.error,
         objects=", ".join(["args", "kwargs", *(f"o{number}" for number in range(len(made.outputs)))]),
         was_run="ran[0]" if executable.keeps_lock or not made.is_guarded else "ran[0] and finite[0]",
         undo="\n            ".join(undo) or "pass",

@@ -74,6 +74,25 @@ def test_an_alarm_changes_nothing_and_names_what_eager_names() -> None:
     assert step.traces == 1 and np.isfinite(w.tolist()).all()
 
 
+def test_an_alarm_of_a_step_that_was_given_an_array_of_numpys_is_the_same() -> None:
+    w = tensor([1.0, 2.0], requires_grad=True)
+    optimizer = pb.optim.SGD([w], 0.1)
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        loss = (pb.asarray(x) * w).square().sum()
+        optimizer.step(pb.backward(loss))
+        return loss
+
+    for _ in range(3):  # also the short way
+        step(np.array([1.0, 1.0], np.float32))
+        with pytest.raises(NumericalInstabilityError):
+            step(np.array([np.nan, 1.0], np.float32))
+    with pb.compiled(verify=True):
+        step(np.array([1.0, 1.0], np.float32))
+    assert step.traces == 1
+
+
 def test_a_rate_that_changes_needs_no_new_program() -> None:
     w = tensor([1.0], requires_grad=True)
     step, optimizer = step_of(w)

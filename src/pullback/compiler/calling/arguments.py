@@ -150,6 +150,12 @@ def moved(args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[t
     return tree.unflatten(structure, [asarray(x, device=device) if type(x) is _ndarray else x for x in leaves])
 
 
+def on_device(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> Any:
+    """Call the function itself, on the device where its program runs."""
+    args, kwargs = moved(args, kwargs, device)
+    return function(*args, **kwargs)
+
+
 def is_whole(x: Any) -> bool:
     """Modules and optimizers are known by who they are, not by what is in them."""
     return isinstance(x, Tensor) or getattr(type(x), "_known_by_identity", False)

@@ -19,7 +19,7 @@ from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
 from ..tracing.trace import OtherDeviceError
-from .arguments import Arguments, difference, moved
+from .arguments import Arguments, difference, on_device
 from .audits import Schedule, difference as difference_of_programs, digest, refusal
 from .building import PROCESSOR
 from .collection import collecting_later
@@ -222,15 +222,13 @@ class Compiled:
                     if inputs is not None and found.program.updates:
                         return _timed(found, arguments, inputs)
             except RefusedError:  # operation by operation, which names the culprit
-                args, kwargs = moved(args, kwargs, device)
-                return self.function(*args, **kwargs)
+                return on_device(self.function, args, kwargs, device)
         if inputs is None:
             return self._general(args, kwargs)  # a tensor was given another array just now
         try:
             return _timed(found, arguments, inputs)
         except RefusedError:
-            args, kwargs = moved(args, kwargs, device)
-            return self.function(*args, **kwargs)
+            return on_device(self.function, args, kwargs, device)
 
     def _fitting(self, arguments: Arguments, modes_now: Any) -> tuple[Specialization, Arguments]:
         """The program for a call, a new one if there is none; and the arguments as it takes them."""

@@ -20,6 +20,7 @@ from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows
 from ..guards.values import Given
 from . import verification
+from .arguments import on_device
 from .fast_memory import MEMORIES, NUMPY, READ, Memory
 from .library_call import ArgumentSource, ArraySource, LibraryCall, Source, TensorSource
 from .specialization import Fixed
@@ -47,7 +48,7 @@ def fast_path(args, kwargs):
         else:
             {undo}
     if refused is not None:
-        return function(*args, **kwargs) if refused else NotImplemented
+        return on_device(function, args, kwargs, device) if refused else NotImplemented
     return {result}
 """
 
@@ -83,7 +84,7 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     )
     names: dict[str, Any] = {
         "kept": (rows.kept, bases, finite, record), "Tensor": Tensor, "function": function,
-        "executable": executable, "ran": record.ran, "finite": finite,
+        "on_device": on_device, "device": made.device, "executable": executable, "ran": record.ran, "finite": finite,
     }  # fmt: skip
     if executable.keeps_lock:
         names["call"] = record.call()

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from ...tensors.writing import separate
 from ..deferral import signals_later
-from .arguments import moved
+from .arguments import on_device
 from .specialization import RefusedError
 
 
@@ -125,5 +125,4 @@ class LibraryCall:
                 return made.run_gathered(None, inputs)
             except RefusedError:
                 pass
-        args, kwargs = moved(args, kwargs, self._device)
-        return self._function(*args, **kwargs)
+        return on_device(self._function, args, kwargs, self._device)

@@ -21,6 +21,7 @@ from . import (
     peers,
     report,
     second_order,
+    torch_cpu,
     xla,
 )
 from .measure import QUICK, THOROUGH
@@ -39,6 +40,7 @@ BENCHMARKS = {
         second_order,
         compiled,
         xla,
+        torch_cpu,
         audits,
         import_time,
     )

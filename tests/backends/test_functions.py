@@ -52,6 +52,8 @@ FUNCTIONS = {
     "diff": (lambda x: pb.diff(x, axis=0, n=2), X),
     "divide integers": (lambda x: x / 3, INTEGERS),
     "einsum": (lambda x, y: pb.einsum("ij,kj->ik", x, y), X, Y),
+    "NumPy's ufuncs": (lambda x, y: np.tanh(x) + np.maximum(np.exp(x), y), X, Y),
+    "NumPy's tanh of complex numbers": (np.tanh, COMPLEX),
     "eye and tril": (lambda x: x @ pb.eye(3, dtype=pb.float64) + pb.tril(x, k=1) - pb.triu(x), SQUARE),
     "flip, roll": (lambda x: pb.roll(pb.flip(x, axis=0), (1, 2), axis=(0, 1)), X),
     "floor_divide": (lambda x: x // 2 + x % 3, INTEGERS),

@@ -289,7 +289,7 @@ def test_compile_true_insists():
     [
         ({"accumulate": 2}, "2 batches"),
         ({"scaler": pb.optim.LossScaler()}, "loss scaler"),
-        ({"device": "torch:cpu"}, "'torch:cpu'"),
+        ({"device": "strict:device1"}, "on 'strict:device1'"),
         ({"around": lambda: pb.guard("trace")}, "every operation"),
         ({"around": lambda: pb.checkpointing(pb.BalancedCheckpointing())}, "checkpointing"),
     ],

@@ -76,6 +76,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         obj = trace.lift(backend.plain(real))  # by reference: a program copies when it runs
         backend = backends.of(obj)
     if backend is not None:
+        if (trace := modes.tracing()) is not None:
+            trace.recorder.refuse_array(obj)
         return _of_raw(obj, backend, wanted, device, copy)
     if hasattr(obj, "__dlpack__"):
         return asarray(_of_dlpack(obj, copy), dtype=dtype, device=device)

@@ -150,6 +150,23 @@ class Backend:
         """The array to hand out through DLPack."""
         return raw
 
+    # -- memory of the host: for programs that are compiled for it ------------------------------------
+
+    def host_array(self, raw: Any) -> Any:
+        """A NumPy array over the memory of `raw`, which can be written if `raw` can.
+
+        Values that are not in memory as NumPy has them are copied. Only for arrays that the host can reach.
+        """
+        raise NotImplementedError
+
+    def on_host(self, array: Any) -> Any:
+        """The other way round: a raw array over the memory of a NumPy array."""
+        raise NotImplementedError
+
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """A raw array with memory of its own and nothing in it yet; `dtype` is one of NumPy's."""
+        raise NotImplementedError
+
     #: The class of this backend's tensors where it is not `Tensor` itself; it has `of_raw(array)`.
     tensor_class: Any = None
 

@@ -10,7 +10,7 @@ import torch
 
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
-from . import torch_finite, torch_kernels, torch_lists, torch_namespace
+from . import torch_finite, torch_kernels, torch_lists, torch_memory, torch_namespace
 from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
@@ -23,7 +23,7 @@ class TorchBackend(StandardBackend):
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
         self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
-        if _ALONE != -1:
+        if _ALONE[0] >= 0:  # who uses memory is counted
             self.lists = torch_lists
         dtypes.REAL.update(raw for raw, dtype in self._dtypes.items() if dtype.kind == "float")
 
@@ -152,10 +152,7 @@ class TorchBackend(StandardBackend):
         return raw.to(device)
 
     def to_numpy(self, raw: Any) -> Any:
-        host = raw.detach().cpu().resolve_conj().resolve_neg()
-        if host.dtype == torch.bfloat16:
-            return host.to(torch.float32).numpy().astype(dtypes.numpy_dtype(dtypes.bfloat16))
-        return host.numpy()
+        return torch_memory.host_array(raw if raw.is_cpu else raw.detach().cpu())
 
     def is_on_device(self, raw: Any) -> bool:
         return raw.device.type != "cpu"
@@ -170,14 +167,17 @@ class TorchBackend(StandardBackend):
         if getrefcount(getattr(holder, attribute)) != SOLE:  # as `is_sole_holder`, without a call
             return False
         raw = getattr(holder, attribute)
-        storage = raw.untyped_storage()
-        return raw._use_count() == 1 and _count(storage._cdata) == _ALONE and storage.resizable()
+        return raw._use_count() == 1 and _users(raw) == _ALONE
 
     def write(self, name: str, raw: Any, other: Any) -> bool:
         return torch_kernels.write(name, raw, other)
 
     def copy(self, raw: Any) -> Any:
         return raw.clone(memory_format=torch.contiguous_format)
+
+    host_array = staticmethod(torch_memory.host_array)
+    on_host = staticmethod(torch_memory.on_host)
+    host_empty = staticmethod(torch_memory.host_empty)
 
     def is_contiguous(self, raw: Any) -> bool:
         return raw.is_contiguous()
@@ -237,18 +237,31 @@ def _ascending(index: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[An
 _count = torch._C._storage_Use_Count
 
 
-def _count_alone() -> int:
-    """How many count as users of a storage that one tensor and one local name have; -1 where one more is not seen.
+def _users(raw: Any) -> tuple[int, int, bool]:
+    """How many use a tensor's storage, how many hold the Python object that stands for it, and whether all are counted.
 
-    Memory of other libraries has users that are not counted: it cannot be resized.
+    Memory of other libraries, which cannot be resized, and that of several processes has users that are not.
+    """
+    storage = raw.untyped_storage()
+    return _count(storage._cdata), getrefcount(storage), storage.resizable() and not storage.is_shared()
+
+
+def _count_alone() -> tuple[int, int, bool]:
+    """What `_users` gives for a storage that one tensor has for itself; what it never gives, if others are not seen.
+
+    The interpreter may count differently once it has run the same instructions often.
     """
     raw = torch.empty(2)
-    storage = raw.untyped_storage()
-    alone = _count(storage._cdata)
+    alone = {_users(raw) for _ in range(64)}
     view = raw[:1]
-    shared = _count(storage._cdata)
+    with_view = _users(raw)
     del view
-    return alone if shared > alone and storage.resizable() else -1
+    storage = raw.untyped_storage()
+    with_storage = _users(raw)
+    del storage
+    (count, references, is_counted), *others = alone
+    is_seen = with_view[0] > count and with_storage[1] > references and is_counted and not others
+    return (count, references, True) if is_seen else (-1, -1, True)
 
 
 _ALONE = _count_alone()

@@ -6,10 +6,15 @@ They are NumPy's, with those that only programs have. This is the one place that
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any
 
-from ..backends import NUMPY
+from .. import dtypes
+from ..backends import NUMPY, for_device
 from ..backends.numpy import random
+
+#: Devices whose arrays lie in the memory of the host, and whose programs are made of the host's kernels.
+DEVICES = ("numpy", "torch:cpu")
 
 
 class HostKernels:
@@ -22,6 +27,18 @@ class HostKernels:
 
 
 HOST = HostKernels()
+
+
+def memory_of(device: str) -> Any:
+    """The backend whose arrays programs on a device of the host's work on, in their own memory."""
+    return NUMPY if device == "numpy" else for_device(device)[0]
+
+
+def host_dtype(dtype: Any) -> Any:
+    """NumPy's dtype for one of PyTorch's; all others stay as they are."""
+    torch = sys.modules.get("torch")
+    is_torchs = torch is not None and isinstance(dtype, torch.dtype)
+    return dtypes.numpy_dtype(dtypes.get(dtype)) if is_torchs else dtype
 
 
 def has_kernel(name: str) -> bool:

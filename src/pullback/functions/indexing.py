@@ -44,6 +44,7 @@ def canonical_index(x: base.TensorBase, index: Any) -> Any:
 
 def _traced_part(x: base.TensorBase, part: Any) -> Any:
     """One entry of an index while a function is traced: arrays of integers are inputs by reference."""
+    modes.tracing().recorder.refuse_array(part)
     part = _part(x, asarray(part) if isinstance(part, np.ndarray) else part)
     if not hasattr(part, "dtype") or part.dtype.kind != "b":
         return part

@@ -376,5 +376,5 @@ def _check_fits(slot: Slot, gradient: Any) -> None:
         raise DeviceError(f"{where} is on {backend.device_of(gradient)!r}, not on {own.device_of(raw)!r}.")
     if tuple(gradient.shape) != tuple(raw.shape):
         raise ShapeError(f"{where} has shape {tuple(gradient.shape)}, not {tuple(raw.shape)}.")
-    if gradient.dtype != raw.dtype:
+    if gradient.dtype != raw.dtype and backend.dtype_of(gradient) != own.dtype_of(raw):
         raise DtypeError(f"{where} is {backend.dtype_of(gradient).name}, not {own.dtype_of(raw).name}.")

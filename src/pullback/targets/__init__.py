@@ -10,11 +10,11 @@ from importlib import import_module
 
 from .protocol import Target
 
-#: The module that makes the programs of each library's devices, with an object `TARGET`.
-_BY_LIBRARY = {"numpy": "llvm.target", "jax": "xla.target"}
+#: The module that makes the programs of a library's devices, or of one of them, with an object `TARGET`.
+_MODULES = {"numpy": "llvm.target", "torch:cpu": "llvm.target", "jax": "xla.target"}
 
 
 def target_for(device: str | None) -> Target | None:
     """The target that programs on a device are compiled for, or None if there is none."""
-    module = None if device is None else _BY_LIBRARY.get(device.partition(":")[0])
+    module = None if device is None else _MODULES.get(device) or _MODULES.get(device.partition(":")[0])
     return None if module is None else import_module(f"{__name__}.{module}").TARGET

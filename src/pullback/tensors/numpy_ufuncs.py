@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback as pb
 
-from ..autodiff.base import PYTHON_SCALARS, resolved
+from ..autodiff.base import PYTHON_SCALARS
 from ..operations import OPERATIONS
 from . import numpy_ufunc_methods as methods
 from .numpy_protocols import in_numpy, in_tensors, refuse_output
@@ -138,7 +138,7 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
     if method == "__call__" and not kwargs and ufunc not in _COMPUTED:
         function = _function(ufunc)
-        if ufunc is np.tanh and resolved(inputs[0])._raw.dtype.kind == "c":  # zeros at infinity have other signs
+        if ufunc is np.tanh and inputs[0].dtype.kind == "complex":  # zeros at infinity have other signs
             return valued(ufunc, lambda: function(*inputs), inputs, kwargs)
         try:
             return function(*[x if type(x) is Tensor else operand(x) for x in inputs])

@@ -10,6 +10,8 @@ import pytest
 
 import pullback as pb
 
+from ...backends.installed import require
+
 
 def branch(x: Any) -> Any:
     return x if x.sum() > 0 else -x
@@ -109,9 +111,12 @@ def test_an_index_out_of_bounds_is_an_error() -> None:
 
 
 def test_other_devices_are_refused() -> None:
-    torch = pytest.importorskip("torch")
-    with pytest.raises(pb.DeviceError, match="NumPy"):
-        pb.compile(lambda x: x * 2)(pb.asarray(torch.tensor([1.0])))
+    require("strict:device1")
+    x = pb.tensor([1.0], device="strict:device1")
+    with pytest.raises(pb.DeviceError, match="'numpy', 'torch:cpu' and JAX's devices so far, and got a tensor on 's"):
+        pb.compile(lambda x: x * 2)(x)
+    with pytest.raises(pb.DeviceError, match=r"test_refusals.*so far, and found a tensor on 'strict:device1'"):
+        pb.compile(lambda: x * 2)()
 
 
 def test_memory_that_is_not_there() -> None:

@@ -20,11 +20,11 @@ TRACEABLE = [sample for sample in SAMPLES if sample.name not in UNTRACEABLE]
 SOME = list({sample.operation: sample for sample in reversed(TRACEABLE)}.values())[::4]
 
 
-def check(sample: Sample) -> None:
-    require(DEVICE)
+def check(sample: Sample, device: str = DEVICE) -> None:
+    require(device)
     computed = derivatives(sample)
-    with everything_on(DEVICE), pb.guard("off"):
-        arguments = [pb.asarray(argument, device=DEVICE) for argument in sample.arguments]
+    with everything_on(device), pb.guard("off"):
+        arguments = [pb.asarray(argument, device=device) for argument in sample.arguments]
         expected = computed(*arguments)
         compiled = pb.compile(computed)
         found = compiled(*arguments)

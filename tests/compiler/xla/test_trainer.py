@@ -26,7 +26,7 @@ def data(count: int = 40) -> tuple[np.ndarray, np.ndarray]:
     return generator.standard_normal((count, 5)).astype(np.float32), generator.integers(0, 3, count)
 
 
-def trained(compile: bool, loss: Any = pb.cross_entropy, **options: Any) -> Any:
+def trained(compile: bool, loss: Any = pb.cross_entropy, device: str = DEVICE, **options: Any) -> Any:
     pb.random.seed(1)
     layers = [
         pb.nn.Linear(5, 8, bias=False),
@@ -35,7 +35,7 @@ def trained(compile: bool, loss: Any = pb.cross_entropy, **options: Any) -> Any:
         pb.nn.Dropout(0.2),
         pb.nn.Linear(8, 3),
     ]
-    model = pb.nn.Sequential(*layers).to_device(DEVICE)
+    model = pb.nn.Sequential(*layers).to_device(device)
     optimizer = pb.optim.AdamW(model.parameters(), 0.01)
     trainer = Trainer(model, loss, optimizer, compile=compile, **options)
     history = trainer.fit(pb.data.Batches(data(), 8), epochs=3)

@@ -135,6 +135,15 @@ class NumpyBackend(Backend):
 
     is_exclusive = staticmethod(is_sole_owner)
 
+    def host_array(self, raw: Any) -> Any:
+        return raw
+
+    def on_host(self, array: Any) -> Any:
+        return array
+
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return np.empty(shape, dtype)
+
     def copy(self, raw: Any) -> Any:
         return np.array(raw, order="C")
 

@@ -14,6 +14,7 @@ from ...autodiff.graph import GradCell, Leaf
 from ...errors import DeviceError
 from ...targets import target_for
 from ...tensors.tensor import Tensor
+from ..host import host_dtype
 from ..program import Value
 from ..tracing.number import feed_dtype, number
 from ..tracing.recorder import native
@@ -48,7 +49,8 @@ class Arguments:
                 self.dynamic.append(i)
                 raw = leaf._raw if isinstance(leaf, Tensor) else leaf
                 device = self._note_device(name, leaf) if isinstance(leaf, Tensor) else None
-                parts.append((type(leaf), raw.shape, raw.dtype, self.is_tracked(i), self.first_of(i), device))
+                dtype = host_dtype(raw.dtype)
+                parts.append((type(leaf), tuple(raw.shape), dtype, self.is_tracked(i), self.first_of(i), device))
             elif promoted and type(leaf) in _NUMBERS and self.structure._paths()[i] in promoted:
                 self.dynamic.append(i)
                 parts.append((type(leaf), (), _FLOAT, False, i, None))
@@ -110,7 +112,8 @@ class Arguments:
         leaf = self.leaves[i]
         if type(leaf) in _NUMBERS:
             return np.array(leaf, _FLOAT)
-        return native(leaf._raw if isinstance(leaf, Tensor) else leaf)
+        raw = leaf._raw if isinstance(leaf, Tensor) else leaf
+        return native(raw) if type(raw) is _ndarray else raw
 
     def on_symbols(self, recorder: Any) -> tuple[tuple[Any, ...], dict[str, Any], list[tuple[Value, Tensor]]]:
         """Arguments for a trace, with symbols for the dynamic ones; and these, in order."""
@@ -123,7 +126,7 @@ class Arguments:
                 continue
             raw = self.array(i)
             dtype = feed_dtype(recorder) if self.is_number(i) else recorder.dtype_of(raw)
-            value = Value(raw.shape, dtype, f"argument {self.name_of(i)}")
+            value = Value(tuple(raw.shape), dtype, f"argument {self.name_of(i)}")
             if self.is_number(i):
                 leaves[i] = number(Symbol(value, recorder), self.leaves[i], type(self.leaves[i]) is int)
                 made.append((value, leaves[i]))
@@ -147,6 +150,12 @@ def moved(args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[t
     return tree.unflatten(structure, [asarray(x, device=device) if type(x) is _ndarray else x for x in leaves])
 
 
+def on_device(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> Any:
+    """Call the function itself, on the device where its program runs."""
+    args, kwargs = moved(args, kwargs, device)
+    return function(*args, **kwargs)
+
+
 def is_whole(x: Any) -> bool:
     """Modules and optimizers are known by who they are, not by what is in them."""
     return isinstance(x, Tensor) or getattr(type(x), "_known_by_identity", False)
@@ -166,8 +175,8 @@ def _is_input(name: str, leaf: Any) -> bool:
             raise kept()
         if type(leaf._raw) is not _ndarray and target_for(leaf.device) is None:
             raise DeviceError(
-                f"{name}: pb.compile compiles for arrays of NumPy and JAX so far, and got a tensor on {leaf.device!r}. "
-                "Move it with `.to_device('numpy')`, or call the function without pb.compile."
+                f"{name}: pb.compile compiles for 'numpy', 'torch:cpu' and JAX's devices so far, and got a tensor on "
+                f"{leaf.device!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
             )
         return True
     if type(leaf) is _ndarray:

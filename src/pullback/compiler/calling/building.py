@@ -9,11 +9,11 @@ import numpy as np
 from ...targets import target_for
 from ...targets.protocol import ScheduleTarget
 from ..deferral import signals_later
-from ..host import HOST
+from ..host import HOST, memory_of
 from ..program import Program
 from .inventory import inventory, inventory_of
 
-#: Programs are for arrays of NumPy's.
+#: Programs are for arrays in the memory of the host.
 PROCESSOR: Any = target_for("numpy")
 
 
@@ -59,17 +59,26 @@ class BuiltOnLibrary:
         }
 
 
+def host_arrays(raws: list[Any], memory: Any) -> list[Any]:
+    """NumPy's arrays over the memory of arrays of a library's; those of NumPy's stay."""
+    return [memory.host_array(raw) if isinstance(raw, memory.array_types) else raw for raw in raws]
+
+
 def runner(program: Program, library: Any = None, device: str = "numpy") -> Callable[[list[Any]], list[Any]]:
-    """`run(inputs)`, which gives the outputs of a program; its constants are not among the inputs."""
+    """`run(inputs)`, which gives the outputs of a program; its constants are not among the inputs.
+
+    Inputs are raw arrays of the device or NumPy's, which are read where they are if they are contiguous.
+    """
     constants = list(program.constants.values())
     if library is not None:
         on_library = BuiltOnLibrary(program, library, device)
         return lambda inputs: on_library.run([*inputs, *constants])[0]
-    built = Built(program, PROCESSOR)
+    built, memory = Built(program, PROCESSOR), memory_of(device)
 
     def run(inputs: list[Any]) -> list[Any]:
-        outputs = [np.empty(value.shape, value.dtype) for value in program.outputs]
-        built.execute([*inputs, *constants], outputs)
+        arrays = [np.require(array, requirements=("C", "A")) for array in host_arrays(inputs, memory)]
+        outputs = [memory.host_empty(value.shape, value.dtype) for value in program.outputs]
+        built.execute([*arrays, *constants], host_arrays(outputs, memory))
         return outputs
 
     return run

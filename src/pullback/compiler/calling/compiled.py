@@ -19,7 +19,7 @@ from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
 from ..tracing.trace import OtherDeviceError
-from .arguments import Arguments, difference, moved
+from .arguments import Arguments, difference, on_device
 from .audits import Schedule, difference as difference_of_programs, digest, refusal
 from .building import PROCESSOR
 from .collection import collecting_later
@@ -46,7 +46,8 @@ def compile(
     on the world outside are refused with the line. `ignore` names what is neither guarded nor minded. A module is
     compiled by `pb.compile(model)`, and keeps its attributes and methods.
 
-    Tensors are on NumPy, or on one of JAX's devices: the program is XLA's then, as `jax.jit` makes it.
+    Tensors are on NumPy or on PyTorch's processor, where programs work on their memory as it is; or on one of JAX's
+    devices: the program is XLA's then, as `jax.jit` makes it.
 
     What was made can be looked at: `source`, `kernels`, `memory`, `guards`, `traces`, `recompilations`.
 
@@ -221,15 +222,13 @@ class Compiled:
                     if inputs is not None and found.program.updates:
                         return _timed(found, arguments, inputs)
             except RefusedError:  # operation by operation, which names the culprit
-                args, kwargs = moved(args, kwargs, device)
-                return self.function(*args, **kwargs)
+                return on_device(self.function, args, kwargs, device)
         if inputs is None:
             return self._general(args, kwargs)  # a tensor was given another array just now
         try:
             return _timed(found, arguments, inputs)
         except RefusedError:
-            args, kwargs = moved(args, kwargs, device)
-            return self.function(*args, **kwargs)
+            return on_device(self.function, args, kwargs, device)
 
     def _fitting(self, arguments: Arguments, modes_now: Any) -> tuple[Specialization, Arguments]:
         """The program for a call, a new one if there is none; and the arguments as it takes them."""
@@ -378,8 +377,8 @@ class Compiled:
             raise RefusedError  # another library traces: it shall see the operations
         if target_for(other) is None:
             raise DeviceError(
-                f"{site}: pb.compile compiles for arrays of NumPy and JAX so far, and found a tensor on {other!r}. "
-                "Move it with `.to_device('numpy')`, or call the function without pb.compile."
+                f"{site}: pb.compile compiles for 'numpy', 'torch:cpu' and JAX's devices so far, and found a tensor on "
+                f"{other!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
             )
         self._device = other
         return traced(other, False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import backends
 from ...autodiff.apply import new_node, select
 from ...autodiff.base import make
 from ...autodiff.engine import in_order, walk
@@ -72,7 +73,7 @@ class CompiledVjp:
                 gradients.append(
                     g.value
                     if type(g) is Symbol
-                    else recorder.lift_array(g if recorder.library is not None else np.asarray(g))
+                    else recorder.lift_array(np.asarray(g) if recorder.memory is backends.NUMPY else g)
                 )
         asked = [Value((), np.bool_) for _ in cotangents] if trace.choices else []
         reached = _reached([node for node, _ in seeds], asked, trace) if asked else {}
@@ -143,14 +144,8 @@ class CompiledVjp:
                 f"{self.name} is compiled, and its gradient is differentiated again outside of it. Take both "
                 "derivatives inside one compiled function, or call it without pb.compile."
             )
-        is_host = self.library is None
         arrays = [
-            np.zeros(value.shape, value.dtype)
-            if part is None
-            else np.ascontiguousarray(part).reshape(value.shape)
-            if is_host
-            else part
-            for part, value in zip(g, self.cotangents)
+            np.zeros(value.shape, value.dtype) if part is None else part for part, value in zip(g, self.cotangents)
         ]
         if self._run is None:
             from ...targets.locking import lock
@@ -160,7 +155,7 @@ class CompiledVjp:
                     self._run = runner(self.program, self.library, self.device)
         if self.chooses:
             arrays += [np.array(part is not None) for part in g]
-        gradients = self._run([*(map(np.ascontiguousarray, residuals) if is_host else residuals), *arrays])
+        gradients = self._run([*residuals, *arrays])
         if self.chooses:
             count = len(self.sources)
             return tuple([made if flag else None for made, flag in zip(gradients[:count], gradients[count:])])

@@ -20,18 +20,17 @@ from ..guards.places import Attribute, Cell, Entry, OfClass, Within
 from ..guards.rows import Path, Rows
 from ..guards.values import Given
 from . import verification
+from .arguments import on_device
+from .fast_memory import MEMORIES, NUMPY, READ, Memory
 from .library_call import ArgumentSource, ArraySource, LibraryCall, Source, TensorSource
 from .specialization import Fixed
 from .unlocked import REFERENCES_GIVEN, Held
-
-_READ = layout.CONTIGUOUS | layout.ALIGNED
-_WRITE = _READ | layout.OWNS_DATA | layout.WRITEABLE
 
 _TEMPLATE = """
 def fast_path(args, kwargs):
     try:
         {outputs}
-    except MemoryError:  # the long way says for what
+    except {no_memory}:  # the long way says for what
         return NotImplemented
     {turn}:
         {counts}
@@ -49,7 +48,7 @@ def fast_path(args, kwargs):
         else:
             {undo}
     if refused is not None:
-        return function(*args, **kwargs) if refused else NotImplemented
+        return on_device(function, args, kwargs, device) if refused else NotImplemented
     return {result}
 """
 
@@ -59,7 +58,8 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     if made.library is not None:
         return fast_call_on_library(made, function, arguments)
     executable, folded = made.built.executable, made.built.folded
-    if not layout.is_possible() or not executable.is_native:
+    memory = MEMORIES[made.device]()
+    if memory is None or not executable.is_native:
         return None
     if made.written or made.vjp is not None or not _returns_plainly(made):
         return None
@@ -70,12 +70,12 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
     for feed in made.feeds:
         if not isinstance(feed.place, OfClass):
             rows.number(_register_of(rows, feed.place), feed.array)
-    held = _input_rows(rows, made, arguments, bases)
+    held = _input_rows(rows, made, arguments, bases, memory)
     if held is None:
         return None
     for number in range(len(made.outputs)):
         value = made.program.outputs[number]
-        rows.array(rows.given(2 + number), value.dtype, value.shape, _READ, 0, first + number)
+        memory.emit(rows, rows.given(2 + number), value.dtype, value.shape, False, 0, first + number)
     if made.is_guarded:
         bases[first + len(made.outputs)] = finite.ctypes.data
     program, run = executable.native_program
@@ -83,8 +83,8 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
         rows.simplified(), rows.registers, bases.ctypes.data, program, run, finite.ctypes.data if made.is_guarded else 0
     )
     names: dict[str, Any] = {
-        "kept": (rows.kept, bases, finite, record), "empty": np.empty, "Tensor": Tensor, "function": function,
-        "executable": executable, "ran": record.ran, "finite": finite,
+        "kept": (rows.kept, bases, finite, record), "Tensor": Tensor, "function": function,
+        "on_device": on_device, "device": made.device, "executable": executable, "ran": record.ran, "finite": finite,
     }  # fmt: skip
     if executable.keeps_lock:
         names["call"] = record.call()
@@ -92,9 +92,7 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
         names["call"] = held.call(executable, record, bases, finite if made.is_guarded else None)
     outputs = []
     for number in range(len(made.outputs)):
-        value = made.program.outputs[number]
-        names[f"shape{number}"], names[f"dtype{number}"] = value.shape, value.dtype
-        outputs.append(f"o{number} = empty(shape{number}, dtype{number})")
+        outputs.append(f"o{number} = {memory.new(names, number, made.program.outputs[number])}")
     counts, prepare, undo, conclude = _surroundings(made, names)
     result = _result(made, conclude, names)
     is_shared = made.numbers or made.draws or made.slots or not executable.keeps_lock
@@ -103,6 +101,7 @@ def fast_call(made: Any, function: Any, arguments: Any) -> Any:
         counts="\n        ".join(counts) or "pass",
         prepare="\n        ".join(prepare) or "pass",
         outputs="\n        ".join(outputs) or "pass",
+        no_memory=memory.error,
         objects=", ".join(["args", "kwargs", *(f"o{number}" for number in range(len(made.outputs)))]),
         was_run="ran[0]" if executable.keeps_lock or not made.is_guarded else "ran[0] and finite[0]",
         undo="\n            ".join(undo) or "pass",
@@ -168,37 +167,38 @@ def _checks(made: Any, is_call: bool) -> Rows:
     return rows
 
 
-def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any) -> Held | None:
+def _input_rows(rows: Rows, made: Any, arguments: Any, bases: Any, memory: Memory) -> Held | None:
     """Rows that find the inputs' memory; None if an argument is in a container that native code cannot read."""
     held = Held(made)
     is_held = not made.built.executable.keeps_lock
     given = _argument_registers(rows, made, arguments)
     for number, entry in enumerate(made.inputs):
         form = entry.value.dtype, entry.value.shape
-        flags, references = (_WRITE, 1) if entry.is_updated else (_READ, 0)
+        is_written, references = entry.is_updated, int(entry.is_updated)
         if entry.argument >= 0 and arguments.is_number(entry.argument):
-            memory = np.zeros((), np.float64)
-            bases[number] = memory.ctypes.data
-            rows.number(_number_register(rows, made, arguments, entry.argument), memory)
+            room = np.zeros((), np.float64)
+            bases[number] = room.ctypes.data
+            rows.number(_number_register(rows, made, arguments, entry.argument), room)
         elif entry.argument >= 0:
             if entry.argument not in given:
                 return None
             register, path, is_tensor = given[entry.argument]
             if is_held:
                 register = rows.given(held.argument(path, is_tensor))
-            rows.array(register, *form, flags, 0, number)
+            (memory if is_tensor else NUMPY).emit(rows, register, *form, is_written, 0, number)
         elif entry.place is not None:
             register = _array_of_tensor(rows, _register_of(rows, entry.place))
             if is_held:
                 register = rows.given(held.found(entry.place.get))
-            rows.array(register, *form, flags, references and (REFERENCES_GIVEN if is_held else 1), number)
+            references = references and (REFERENCES_GIVEN if is_held else 1)
+            memory.emit(rows, register, *form, is_written, references, number)
         elif entry.tensor is not None:
             rows.kept.append(entry.tensor)
             if is_held:
                 register, references = rows.given(held.tensor(entry.tensor)), references and REFERENCES_GIVEN
             else:
                 register = rows.at(layout.slot_address(entry.tensor, "_raw"))
-            rows.array(register, *form, flags, references, number)
+            memory.emit(rows, register, *form, is_written, references, number)
         else:
             _rows_of_array(rows, entry, number, bases)
     return held
@@ -208,7 +208,7 @@ def _rows_of_array(rows: Rows, entry: Any, number: int, bases: Any) -> None:
     bases[number] = entry.array.ctypes.data
     array = entry.array if entry.view is None else entry.view
     if array.flags.owndata and array.base is None:  # else nobody can give it other memory
-        flags, base = (_READ, number) if entry.view is None else (layout.ALIGNED, -1)
+        flags, base = (READ, number) if entry.view is None else (layout.ALIGNED, -1)
         rows.array(rows.constant(array), entry.value.dtype, entry.value.shape, flags, 0, base)
 
 

@@ -14,6 +14,7 @@ from ...tensors.writing import separate
 from ..guards import Guards, values
 from ..guards.places import Fixed
 from ..guards.values import Change
+from ..host import DEVICES, host_dtype
 from ..program import Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
@@ -25,7 +26,7 @@ _TENSOR = values.Fresh(None, "a tensor from outside", "")
 class Input:
     """Where a call finds one of the program's inputs."""
 
-    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated", "device", "spread")
+    __slots__ = ("value", "argument", "tensor", "place", "array", "view", "is_updated", "device", "spread", "memory")
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -36,6 +37,7 @@ class Input:
         self.view: Any = None  # what must be copied into it for each call: a view of another layout
         self.is_updated = False
         self.device: str | None = None  # where the program runs; None for the host
+        self.memory: Any = _NUMPY  # whose arrays a program of the host's works on
         self.spread: Any = None  # how the array was spread over devices when it was last looked at
 
     @property
@@ -57,12 +59,23 @@ def _misfit(entry: Input) -> str | None:
     if entry.tensor is None:
         return None
     raw = entry.tensor._raw
-    if not (type(raw) is np.ndarray if entry.device is None else _is_where_it_was(entry, raw)):
+    if not (is_in_memory(entry.memory, raw) if entry.device is None else _is_where_it_was(entry, raw)):
         return f"a tensor from outside is on {entry.tensor.device!r} now"
-    if raw.shape != entry.value.shape or raw.dtype != entry.value.dtype:
+    if not _has_form_of(raw, entry.value):
         was = f"{entry.value.dtype} of shape {entry.value.shape}"
-        return f"a tensor from outside was {was} and is {raw.dtype} of shape {raw.shape}"
+        return f"a tensor from outside was {was} and is {host_dtype(raw.dtype)} of shape {tuple(raw.shape)}"
     return None
+
+
+def is_in_memory(memory: Any, raw: Any) -> bool:
+    """Whether an array is one of those that a program of the host's works on."""
+    if memory is _NUMPY:
+        return type(raw) is np.ndarray
+    return isinstance(raw, memory.array_types) and memory.device_of(raw) in DEVICES
+
+
+def _has_form_of(raw: Any, value: Value) -> bool:
+    return raw.shape == value.shape and host_dtype(raw.dtype) == value.dtype
 
 
 def _is_where_it_was(entry: Input, raw: Any) -> bool:
@@ -83,11 +96,11 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
             if entry.argument >= 0:
                 array = arguments.array(entry.argument)
             else:
-                array = array_of(entry.place.get(), entry.is_updated)
-            inputs.append(array if is_readable(array) else np.array(array, order="C"))
+                array = array_of(entry.place.get(), entry.is_updated, entry.memory)
+            inputs.append(array if is_readable(array) else backends.of(array).copy(array))
         elif entry.tensor is not None:
-            array = array_of(entry.tensor, entry.is_updated)
-            if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
+            array = array_of(entry.tensor, entry.is_updated, entry.memory)
+            if not _has_form_of(array, entry.value):
                 return None
             inputs.append(array)
         else:
@@ -123,18 +136,22 @@ def gathered_from(library: Any, entries: list[Input], arguments: Arguments) -> l
 
 def is_readable(array: Any) -> bool:
     """Whether compiled code can read an array where it lies."""
+    if type(array) is not np.ndarray:
+        if not array.is_contiguous() or array.is_conj() or array.is_neg():
+            return False
+        array = backends.of(array).host_array(array)
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def array_of(tensor: Tensor, is_updated: bool) -> Any:
+def array_of(tensor: Tensor, is_updated: bool, memory: Any = _NUMPY) -> Any:
     """The array behind a tensor from outside: contiguous, and if it will be written, nobody else's."""
     if is_updated:
-        if not (_NUMPY.is_exclusive(tensor, "_raw") and is_readable(tensor._raw)):
-            tensor._raw = _NUMPY.copy(tensor._raw)
+        if not (memory.is_exclusive(tensor, "_raw") and is_readable(tensor._raw)):
+            tensor._raw = memory.copy(tensor._raw)
         separate(tensor)
     elif not is_readable(tensor._raw):
-        copy = np.array(tensor._raw, order="C")
-        if not _NUMPY.is_exclusive(tensor, "_raw"):
+        copy = memory.copy(tensor._raw)
+        if not memory.is_exclusive(tensor, "_raw"):
             return copy  # somebody may still write to it, and that is to be seen here
         tensor._raw = copy
     return tensor._raw
@@ -175,7 +192,10 @@ def find_inputs(
     trace.recorder.arrays.clear()
     for number, value in enumerate(made.program.inputs):
         entry = Input(value)
-        entry.device = None if made.library is None else made.device
+        if made.library is None:
+            entry.memory = made.memory_backend
+        else:
+            entry.device = made.device
         if number < len(arguments.dynamic):
             entry.argument = arguments.dynamic[number]
         elif value in found:

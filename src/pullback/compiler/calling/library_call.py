@@ -9,7 +9,7 @@ from typing import Any, Callable
 from ...autodiff.graph import Leaf
 from ...tensors.writing import separate
 from ..deferral import signals_later
-from .arguments import moved
+from .arguments import on_device
 from .specialization import RefusedError
 
 
@@ -133,5 +133,4 @@ class LibraryCall:
                 return made.run_gathered(None, inputs)
             except RefusedError:
                 pass
-        args, kwargs = moved(args, kwargs, self._device)
-        return self._function(*args, **kwargs)
+        return on_device(self._function, args, kwargs, self._device)

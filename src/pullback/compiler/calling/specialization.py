@@ -21,7 +21,7 @@ from ..interpreter import run as interpreted
 from ..program import Program, Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
-from .building import PROCESSOR, Built, BuiltOnLibrary
+from .building import PROCESSOR, Built, BuiltOnLibrary, host_arrays
 from .inputs import Input, gathered, gathered_from, misfit
 
 
@@ -33,6 +33,7 @@ class Specialization:
         self.program = program
         self.library = trace.recorder.library  # whose arrays the program is for; None for the host's
         self.device = trace.recorder.device
+        self.memory_backend = trace.recorder.memory  # whose arrays they are, in the host's memory
         self.guards = guards
         self.inputs: list[Input] = []
         self.is_guarded = False  # whether the last output says that all is finite
@@ -114,12 +115,12 @@ class Specialization:
 
     def _on_host(self, execute: Callable[[list[Any], list[Any]], None]) -> Callable[[list[Any]], list[Any]]:
         """Run on memory: outputs are allocated, updated inputs are written."""
-        name, values = self.name, self.program.outputs  # not `self`, which holds the function
+        name, values, memory = self.name, self.program.outputs, self.memory_backend  # not `self`: it holds the function
 
         def run(inputs: list[Any]) -> list[Any]:
-            outputs = [_allocated(name, value) for value in values]
+            outputs = [_allocated(name, value, memory) for value in values]
             with np.errstate(all="ignore"):
-                execute(inputs, outputs)
+                execute(*[host_arrays(arrays, memory) for arrays in (inputs, outputs)])
             return outputs
 
         return run
@@ -295,10 +296,10 @@ SAME = _Same()
 _UNLIMITED = 2**62
 
 
-def _allocated(name: str, value: Value) -> Any:
+def _allocated(name: str, value: Value, memory: Any) -> Any:
     """Memory for an output. If there is none, say for what."""
     try:
-        return np.empty(value.shape, value.dtype)
+        return memory.host_empty(value.shape, value.dtype)
     except MemoryError:
         raise MemoryError(
             f"{value.site + ': ' if value.site else ''}pb.compile cannot get the {value.nbytes:,} bytes of memory for "

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
-from ... import modes, tree
+from ... import backends, modes, tree
 from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...tensors.tensor import Tensor
@@ -60,8 +60,8 @@ def verified(compiled_function: Any, made: Any, arguments: Any, tell: Any = None
     cells = [(cell, cell.value) for cell, _, _ in made.cells]
     left = [(one.place, one.place.get()) for one in made.left]
     result = made.run(arguments, made.gathered(arguments))
-    after = [np.array(tensor._raw) for tensor in watched]
-    gradients = [None if cell.value is None else np.array(cell.value._raw) for cell, _ in cells]
+    after = [np.array(_numpys(tensor._raw)) for tensor in watched]
+    gradients = [None if cell.value is None else np.array(_numpys(cell.value._raw)) for cell, _ in cells]
     for tensor, array in zip(watched, before):
         tensor._raw = array
     for leaf, references, clones in variables:
@@ -155,6 +155,11 @@ def _compare(what: str, ours: Any, theirs: Any, least_width: int, least_scale: f
         raise TraceError(f"{what} differs between compiled and eager by {worst:.3g}, of {scale:.3g} at most.")
 
 
+def _numpys(raw: Any) -> Any:
+    """An array of any library as one of NumPy's."""
+    return raw if type(raw) is np.ndarray else backends.of(raw).to_numpy(raw)
+
+
 def _plain(x: Any) -> Any:
-    raw = np.asarray(x.detach()._raw if isinstance(x, Tensor) else x)
+    raw = np.asarray(_numpys(x.detach()._raw) if isinstance(x, Tensor) else x)
     return raw.astype(np.float32) if raw.dtype.name == "bfloat16" else raw

@@ -13,6 +13,7 @@ import numpy as np
 from ... import backends
 from ...autodiff.graph import Leaf
 from ...tensors.tensor import Tensor
+from ..host import host_dtype
 from ..tracing.symbol import Symbol
 from .places import Place
 from .reading import MISSING
@@ -100,9 +101,14 @@ def reached(*begin: Guard) -> Iterator[Guard]:
 def form_of(x: Any) -> tuple[Any, ...]:
     """Type, shape, dtype, and whether a gradient is wanted; of anything else the type."""
     if isinstance(x, Tensor):
-        raw = x._raw
-        backend = backends.of(raw) if type(raw) is not Symbol else raw.recorder.library or backends.NUMPY
-        return type(x), raw.shape, raw.dtype, backend, None if x._node is None else isinstance(x._node, Leaf)
+        raw, backend = x._raw, backends.NUMPY
+        shape, dtype = raw.shape, raw.dtype
+        if type(raw) is Symbol:
+            backend = raw.recorder.library or raw.recorder.memory
+        elif type(raw) is not np.ndarray:
+            backend = backends.of(raw)
+            shape, dtype = tuple(shape), host_dtype(dtype)
+        return type(x), shape, dtype, backend, None if x._node is None else isinstance(x._node, Leaf)
     if isinstance(x, np.ndarray):
         return type(x), x.shape, x.dtype, x.flags.c_contiguous, x.flags.writeable
     return (type(x),)

@@ -7,6 +7,7 @@ from typing import Any, Iterator
 
 import numpy as np
 
+from ... import backends
 from ...autodiff.hooks import changes as hook_changes, hooks_on
 from ...tensors.tensor import Tensor
 from .guard import difference_of_forms, form_of
@@ -52,7 +53,8 @@ class Content(Guard):
         return self.value._raw if isinstance(self.value, Tensor) else self.value
 
     def changes(self, now: Any, place: Place, look: Look) -> Iterator[Change]:
-        if self._raw.tobytes() != self.content:
+        raw = self._raw
+        if (raw if type(raw) is np.ndarray else backends.of(raw).to_numpy(raw)).tobytes() != self.content:
             yield Change(self, place, now, f"{self.name} from outside, whose values are read, has others now")
 
     def emit(self, rows: Any, register: int, path: Any) -> None:

@@ -194,6 +194,11 @@ class Rows:
         flags = flags or layout.CONTIGUOUS
         self._row(code.ARRAY, base, register, id(dtype), len(shape), lengths.ctypes.data, flags, references)
 
+    def storage(self, register: int, places: Any, is_written: bool, base: int) -> None:
+        """That the memory of a tensor of PyTorch's may be read, or written; its address goes to a base."""
+        self.kept.append(places)
+        self._row(code.STORAGE, base, register, places.ctypes.data, int(is_written))
+
     def flags(self, register: int, array: Any) -> None:
         """That an array is contiguous and can be written as much as this one."""
         bits = layout.CONTIGUOUS | layout.WRITEABLE
@@ -216,7 +221,7 @@ class Rows:
             return
         raw = tensor._raw
         if type(raw) is not np.ndarray:
-            raise UnwrittenError
+            raise UnwrittenError  # what a function finds outside is an input, but for a few
         self.kept.append(tensor._node)
         self.word(0, layout.slot_address(tensor, "_node"), id(tensor._node))
         lengths = np.array(raw.shape or (0,), np.int64)

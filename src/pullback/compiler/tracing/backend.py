@@ -43,8 +43,9 @@ class TraceBackend(Backend):
         return raw if dtype is None else self.xp.astype(raw, self.raw_dtype(dtype))
 
     def adopt(self, raw: Any, source: Backend, device: str, copy: bool | None) -> Any:
-        library = modes.tracing().recorder.library
-        return self._lifted(raw if source is library else source.to_numpy(raw))
+        recorder = modes.tracing().recorder
+        recorder.refuse_array(raw)
+        return self._lifted(raw if source is recorder.library else source.to_numpy(raw))
 
     def _lifted(self, array: Any) -> Any:
         return modes.tracing().lift(array)

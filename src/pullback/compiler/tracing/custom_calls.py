@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ... import dtypes
+from ... import backends, dtypes, modes
 from ...errors import ShapeError
 from ..host import provide
 from ..program import Value
@@ -14,13 +14,14 @@ from .kernels import record
 
 
 class CustomCall:
-    """An operation made by `pb.custom_op`, and its static arguments."""
+    """An operation made by `pb.custom_op`, its static arguments, and whose arrays it is called with."""
 
-    __slots__ = ("operation", "static")
+    __slots__ = ("operation", "static", "memory")
 
-    def __init__(self, operation: Any, static: tuple[Any, ...]) -> None:
+    def __init__(self, operation: Any, static: tuple[Any, ...], memory: Any = None) -> None:
         self.operation = operation
         self.static = static
+        self.memory = memory  # None where a library's own arrays are given
 
     def __repr__(self) -> str:
         return self.operation.name
@@ -49,12 +50,28 @@ class CustomCall:
 def recording(operation: Any) -> Callable[..., Any]:
     """The kernel of `operation` for symbols."""
     count = len(operation.inputs)
-    return lambda *args: record("call_custom", (CustomCall(operation, args[count:]), *args[:count]))
+
+    def kernel(*args: Any) -> Any:
+        memory = modes.tracing().recorder.memory
+        return record("call_custom", (CustomCall(operation, args[count:], memory), *args[:count]))
+
+    return kernel
 
 
 def call_custom(call: CustomCall, *arrays: Any) -> Any:
     """What the operation's `forward` makes of arrays."""
-    return call.operation.kernel(*arrays, *call.static)
+    memory = call.memory
+    if memory is None or memory is backends.NUMPY:
+        return call.operation.kernel(*arrays, *call.static)
+    given = [memory.on_host(array) if type(array) is np.ndarray else array for array in arrays]
+    made = call.operation.kernel(*given, *call.static)
+    if isinstance(made, (tuple, list)):
+        return [_as_numpys(part, memory) for part in made]
+    return _as_numpys(made, memory)
+
+
+def _as_numpys(made: Any, memory: Any) -> Any:
+    return memory.host_array(made) if isinstance(made, memory.array_types) else made
 
 
 provide(call_custom)

@@ -16,7 +16,7 @@ def draw(key: Any, offset: Any, method: str, options: Any, dtype: Any) -> Any:
     args, named = options
     generator = at_state({"key": _joined(key), "offset": _joined(offset)})
     made = getattr(generator, method)(*args, **dict(named))
-    return np.asarray(made._raw).astype(dtypes.numpy_dtype(dtype), copy=False)
+    return made._backend.to_numpy(made._raw).astype(dtypes.numpy_dtype(dtype), copy=False)
 
 
 def _joined(words: Any) -> int:

@@ -14,7 +14,7 @@ from ...backends import portable
 from ...backends.protocol import Kernels
 from ...dtypes import lost_squares
 from ...operations import OPERATIONS
-from ..host import has_kernel
+from ..host import has_kernel, host_dtype
 from . import averages
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
@@ -80,6 +80,7 @@ class TraceKernels(Kernels):
         return record("real", (x,)) if x.dtype.kind == "c" else x
 
     def astype(self, x: Any, dtype: Any) -> Any:
+        dtype = host_dtype(dtype)  # that of a variable from outside may be of its library
         return x if x.dtype == dtype else record("astype", (x, dtype))
 
     def reshape(self, x: Any, shape: Any) -> Any:

@@ -13,7 +13,7 @@ from ... import backends, dtypes
 from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ...operations import OPERATIONS
-from ..host import HOST
+from ..host import DEVICES, HOST, host_dtype, memory_of
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of, library_form_of
@@ -30,7 +30,15 @@ class Recorder:
 
     def __init__(self, device: str = "numpy") -> None:
         self.device = device  # where the program will run
-        self.library: Any = None if device == "numpy" else backends.for_device(device)[0]  # whose kernels it names
+        self.library: Any = None  # whose kernels it names; None for the host's
+        self._foreign: tuple[type, ...] = ()  # arrays and dtypes of a library's in whose memory the host works
+        self.memory: Any = None  # whose arrays it works on, where these are in the host's memory
+        if device in DEVICES:
+            self.memory = memory_of(device)
+            if self.memory is not backends.NUMPY:
+                self._foreign = *self.memory.array_types, type(self.memory.raw_dtype(dtypes.float32))
+        else:
+            self.library = backends.for_device(device)[0]
         self.aside: Callable[[], AbstractContextManager[None]] = nullcontext  # for what the library does for the trace
         self.instructions: list[Instruction] = []
         self.closed = False
@@ -98,19 +106,40 @@ class Recorder:
             return self.lift_array(arg)
         if isinstance(arg, np.generic):
             return self.lift_array(np.asarray(arg))
+        if isinstance(arg, self._foreign):  # what a graph from outside has saved, which nobody writes to
+            return self.lift_array(arg) if isinstance(arg, self.memory.array_types) else host_dtype(arg)
         return arg
+
+    def refuse_array(self, arg: Any) -> None:
+        """Refuse an array that nobody can guard: its library lets others give it other memory."""
+        if self._foreign and isinstance(arg, self.memory.array_types):
+            raise self.refused(
+                TraceError(
+                    f"{user_site()}: pb.compile found a {type(arg).__module__}.{type(arg).__name__} of shape "
+                    f"{tuple(arg.shape)} inside the function, whose memory may change between calls. Make a tensor of "
+                    "it outside (`pb.asarray(x)`), or use a function of Pullback's instead."
+                )
+            )
 
     def dtype_of(self, array: Any) -> Any:
         """The dtype that a program sees of an array from outside."""
+        if self.library is None and type(array) is not np.ndarray:
+            return host_dtype(array.dtype)
         dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
         if self.library is None or type(array) is not np.ndarray:
             return dtype
         return self.library.raw_dtype(dtypes.from_numpy(dtype))  # an array of NumPy's is moved: it may be made narrower
 
+    def own_dtype(self, dtype: Any) -> Any:
+        """The dtype that a program has for one of the arrays it works on."""
+        return dtype if self.library is not None else host_dtype(dtype)
+
     def lift_array(self, array: Any, owner: Any = None) -> Value:
         """The value that stands for a NumPy array from outside, or for what `owner`, a tensor, has for its array."""
         if type(array) is Blind:
             array = array._real
+        if self.library is None and type(array) is not np.ndarray:
+            array = self.memory.host_array(array)
         key = id(array if owner is None else owner)
         found = self.arrays.get(key)
         if found is None:

@@ -134,7 +134,7 @@ class Trace:
     def _hold(self, tensor: Tensor, raw: Any) -> Held:
         held = self.held.get(id(tensor))
         if held is None:
-            if type(raw) is not _ndarray or self.recorder.library is not None:
+            if type(raw) is not _ndarray or self.recorder.device != "numpy":
                 self._check_device(tensor, raw)
             self.is_open = False
             held = self.held[id(tensor)] = Held(tensor, raw, self.recorder)
@@ -166,8 +166,12 @@ class Trace:
 
     def constant(self, raw: Any) -> Any:
         """The symbol for a raw array that the function has made of plain Python values."""
+        recorder = self.recorder
         if type(raw) is not _ndarray:
-            if self.recorder.library is None or backends.of(raw) is not self.recorder.library:
+            backend: Any = backends.of(raw)
+            if recorder.memory is not None and backend is recorder.memory and backend.device_of(raw) == recorder.device:
+                raw = np.array(backend.host_array(raw))
+            elif recorder.library is None or backend is not recorder.library:
                 return raw
         symbol = self.lift(raw)
         self._constants.add(symbol.value)
@@ -301,10 +305,11 @@ class Trace:
             for slot, gradient in found:
                 settled = self._settle(optimizer, group, slot)
                 ahead = 1 + sum(other is slot for other in self.slots)
-                key = (id(group), slot.step + ahead, settled.working.str)
+                working = self.recorder.own_dtype(settled.working)
+                key = (id(group), slot.step + ahead, working.str)
                 numbers = shared.get(key)
                 if numbers is None:
-                    numbers = shared[key] = Numbers(optimizer, group, slot, settled.working, ahead, self.recorder)
+                    numbers = shared[key] = Numbers(optimizer, group, slot, working, ahead, self.recorder)
                     self.numbers.append(numbers)
                 numbers.slots.append(slot)
                 updated.append((slot, settled.buffers))
@@ -338,9 +343,10 @@ class Trace:
         old = [buffer._raw for buffer in buffers]
         spare = (None,) * optimizer.scratch
         if slot.halved:
-            wide, gradient = xp.convert(w, slot.working, None), xp.convert(gradient, slot.working, None)
+            working = self.recorder.own_dtype(slot.working)
+            wide, gradient = xp.convert(w, working, None), xp.convert(gradient, working, None)
             new, *new_buffers = optimizer.update(xp, group, constants, wide, gradient, old, spare, None)
-            new = xp.convert(new, slot.dtype, None)
+            new = xp.convert(new, w.dtype, None)
         else:
             new, *new_buffers = optimizer.update(xp, group, constants, w, gradient, old, spare, None)
         separate(parameter)

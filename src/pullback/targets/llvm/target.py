@@ -1,4 +1,4 @@
-"""Processors, by LLVM: for arrays of NumPy's."""
+"""Processors, by LLVM: for arrays of NumPy's, and PyTorch's in the same memory."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 ROW_WORDS = 8
 (
     GIVEN, CONSTANT, SLOT, ITEM, WORD, ENTRY, ABSENT, ATTRIBUTE, NO_ATTRIBUTE, METHOD, EQUAL, ENTRIES, CONTENT, ARRAY,
-    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT, NUMBER, IS,
-) = range(22)  # fmt: skip
+    CONTEXT, PYTHON, COUNT, SAME, DICT, DIFFERENT, NUMBER, IS, STORAGE,
+) = range(23)  # fmt: skip
 
 #: What is read of an object: its count of references (the lower half of a word) and type; of an array also where its
 #: data is, its number of axes, their lengths, what it is a view of, its dtype and its flags; of a list where its items
@@ -153,6 +153,7 @@ row:
     i64 19, label %op.different
     i64 20, label %op.number
     i64 21, label %op.is
+    i64 22, label %op.storage
   ]
 
 ; a: the number of an object that the call was given
@@ -458,6 +459,73 @@ op.different:
 op.is:
   %is.it = icmp eq i64 %source, %a
   br i1 %is.it, label %ok, label %misfit
+
+; of what a tensor of PyTorch's is in C++. to: the number of the base that gets the address of the data, or -1; a: where
+; things are: the storage, the offset in elements, of the storage its data, its count of users, whether it may be
+; resized, the Python object that stands for it; the bytes of an element and a mask of bits that addresses do not have;
+; where the storage has who frees it, and who that is; b: whether it will be written: then nobody else may see it
+op.storage:
+  %places = inttoptr i64 %a to ptr
+  %storage.where = load i64, ptr %places
+  %storage = load ptr from i8, ptr %object, i64 %storage.where
+  %storage.there = icmp ne ptr %storage, null
+  br i1 %storage.there, label %storage.look, label %misfit
+
+storage.look:
+  %storage.written = icmp ne i64 %b, 0
+  br i1 %storage.written, label %storage.own, label %storage.address
+
+storage.own:
+  %own.where = load i64 from i64, ptr %places, i64 4
+  %own = load i8 from i8, ptr %storage, i64 %own.where
+  %is.own = icmp eq i8 %own, 1
+  %freed.where = load i64 from i64, ptr %places, i64 8
+  %freed = load i64 from i8, ptr %storage, i64 %freed.where
+  %freed.wanted = load i64 from i64, ptr %places, i64 9
+  %is.freed = icmp eq i64 %freed, %freed.wanted
+  %is.pytorchs = and i1 %is.own, %is.freed
+  br i1 %is.pytorchs, label %storage.users, label %misfit
+
+storage.users:
+  %users.where = load i64 from i64, ptr %places, i64 3
+  %users = load i32 from i8, ptr %storage, i64 %users.where
+  switch i32 %users, label %misfit [
+    i32 1, label %storage.address
+    i32 2, label %storage.wrapped
+  ]
+
+storage.wrapped:
+  %wrapper.where = load i64 from i64, ptr %places, i64 5
+  %wrapper = load ptr from i8, ptr %storage, i64 %wrapper.where
+  %wrapper.there = icmp ne ptr %wrapper, null
+  br i1 %wrapper.there, label %storage.wrapper, label %misfit
+
+storage.wrapper:
+  %wrapper.references = load i32, ptr %wrapper
+  %wrapper.alone = icmp eq i32 %wrapper.references, 1
+  br i1 %wrapper.alone, label %storage.address, label %misfit
+
+storage.address:
+  %elements.where = load i64 from i64, ptr %places, i64 1
+  %elements = load i64 from i8, ptr %object, i64 %elements.where
+  %data.where = load i64 from i64, ptr %places, i64 2
+  %storage.data = load i64 from i8, ptr %storage, i64 %data.where
+  %element.bytes = load i64 from i64, ptr %places, i64 6
+  %element.mask = load i64 from i64, ptr %places, i64 7
+  %elements.bytes = mul i64 %elements, %element.bytes
+  %elements.at = add i64 %storage.data, %elements.bytes
+  %misaligned = and i64 %elements.at, %element.mask
+  %aligned = icmp eq i64 %misaligned, 0
+  br i1 %aligned, label %storage.take, label %misfit
+
+storage.take:
+  %storage.taken = icmp sge i64 %to, 0
+  br i1 %storage.taken, label %storage.give, label %ok
+
+storage.give:
+  %storage.out = getelementptr i64, ptr %bases, i64 %to
+  store i64 %elements.at, ptr %storage.out
+  br label %ok
 
 ; a: where the value of a number goes, as a double
 op.number:

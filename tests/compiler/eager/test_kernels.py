@@ -104,15 +104,15 @@ CASES = {
     "matmul-stacks": (pb.matmul, (normal(5, 33, 65), normal(5, 65, 34))),
     "lstm": (
         lambda *x: recurrent.lstm(*x, False)[0],
-        (normal(9, 16, 256), normal(16, 64), normal(16, 64), normal(256, 64), normal(256)),
+        (normal(9, 16, 256), normal(16, 64), normal(16, 64), normal(256, 64) / 8, normal(256)),
     ),
     "gru": (
         lambda *x: recurrent.gru(*x, True),
-        (normal(10, 22, 192), normal(22, 64), normal(192, 64), normal(192)),
+        (normal(10, 22, 192), normal(22, 64), normal(192, 64) / 8, normal(192)),
     ),
     "rnn": (
         lambda *x: recurrent.rnn(*x, "tanh", False),
-        (normal(4, 65, 64), normal(65, 64), normal(64, 64), normal(64)),
+        (normal(4, 65, 64), normal(65, 64), normal(64, 64) / 8, normal(64)),
     ),
     "embedding": (lambda w: pb.embedding(LABELS, w), (normal(WIDTH, ROWS),)),
     "dropout": (lambda x: pb.dropout(x, 0.3), (normal(ROWS, WIDTH),)),

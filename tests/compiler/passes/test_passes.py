@@ -15,6 +15,7 @@ from pullback.compiler.passes.dead_code import without_dead_code
 from pullback.compiler.passes.layout import with_less_movement
 from pullback.compiler.passes.parts import with_joined_parts
 from pullback.compiler.passes.shrink_reductions import with_fewer_reductions
+from pullback.compiler.passes.sums_of_steps import with_joined_steps
 from pullback.compiler.program import Instruction, Program, Value
 from tests.compiler.meaning import run
 
@@ -27,6 +28,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
         with_less_movement,
         with_fewer_reductions,
         with_joined_parts,
+        with_joined_steps,
         with_folded_constants,
         without_common_subexpressions,
         without_dead_code,

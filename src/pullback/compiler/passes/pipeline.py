@@ -8,6 +8,7 @@ from .common_subexpressions import without_common_subexpressions
 from .constants import with_folded_constants
 from .dead_code import without_dead_code
 from .rewriting import merged, rewritten
+from .sums_of_steps import with_joined_steps
 
 #: Arithmetic, reductions and movement in one walk: each makes room for the others.
 SIMPLIFICATION = merged(algebra.FILLED, layout.RULES, parts.RULES, shrink_reductions.RULES, algebra.ELEMENTWISE)
@@ -25,4 +26,5 @@ def optimize(program: Program) -> Program:
         program = with_folded_constants(simpler)
         program = without_common_subexpressions(program)
         program = without_dead_code(program)
-    return program
+    joined = with_joined_steps(program)
+    return program if joined is program else without_dead_code(without_common_subexpressions(joined))

@@ -236,6 +236,7 @@ def pack_lines(module: ir.Module, dtype: str, width: int, group: int) -> None:
 
         def row(_: list[Any], p: Any) -> list[Any]:
             source, to = b.mul(p, y_step), b.mul(p, I64(width))
+            prefetch(b, b.bitcast(b.gep(of_y, [source]), POINTER), group * width * align)  # what comes after all of k
             values = [load(b, of_y, b.add(source, I64(at * width)), width, align) for at in range(group)]
             for value, place in zip(values, places):
                 store(b, value, place, to, align)

@@ -157,7 +157,9 @@ class JaxBackend(StandardBackend):
 
         Positions that are not known yet are left to it, and those that are not known without waiting for a device.
         """
-        if isinstance(indices, jax.core.Tracer) or not indices.size or self.is_on_device(indices):
+        if not indices.size or isinstance(indices, jax.core.Tracer):
+            return
+        if isinstance(indices, jax.Array) and self.is_on_device(indices):
             return
         host = np.asarray(indices)
         if ignored is not None:

@@ -73,9 +73,14 @@ def kernels(xp: Any, check: Any) -> Mapping[str, Any]:
 
 
 def rules(general: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The table's own rules, each as one call."""
+    """The table's own rules, each as one call; those of the cotangent alone, which pass it on, stay."""
     return {
-        name: {key: _joined_rule(OPERATIONS[name], rule) for key, rule in general[name].items()} for name in _JOINED
+        name: {
+            key: _joined_rule(OPERATIONS[name], rule)
+            for key, rule in general[name].items()
+            if rule.__code__.co_argcount > 1
+        }
+        for name in _JOINED
     }
 
 

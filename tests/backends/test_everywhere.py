@@ -1,8 +1,9 @@
-"""What is more than one operation gives on every device what it gives on NumPy: a representative part of the suite.
+r"""What is more than one operation gives on every device what it gives on NumPy: a representative part of the suite.
 
 On other devices than processors', on a machine that has them:
 
-    JAX_PLATFORMS= PULLBACK_TEST_DEVICES="torch:cuda:0 jax:gpu:0 cupy:0" pytest tests/backends/test_everywhere.py
+    JAX_PLATFORMS= JAX_DEFAULT_MATMUL_PRECISION=highest PULLBACK_TEST_DEVICES="torch:cuda:0 jax:gpu:0 cupy:0" \
+        pytest tests/backends/test_everywhere.py
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def test_a_graph_does_not_see_a_later_write(device):
 @everywhere
 def test_the_guard_names_what_is_not_finite(device):
     x = pb.asarray(np.array([1.0, 0.0]), device=device).set_requires_grad(True)
-    with pytest.raises(pb.NumericalInstabilityError, match="log"):
-        pb.backward(pb.sum(pb.log(x)))
+    with pytest.raises(pb.NumericalInstabilityError, match="log|trace"):
+        pb.backward(pb.sum(pb.log(x)))[x].numpy()  # on a device it is looked at when something is read
     with pb.guard("off"):
         assert np.isinf(pb.backward(pb.sum(pb.log(x)))[x].numpy()[1])

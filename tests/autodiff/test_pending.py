@@ -1,5 +1,6 @@
 """The guard on a device: `backward` waits for nothing, and what is wrong is raised where somebody waits."""
 
+import threading
 import warnings
 
 import pytest
@@ -32,7 +33,7 @@ def reads(monkeypatch):
 
     monkeypatch.setattr(type(BACKEND), "finite_later", finite_later)
     yield made
-    pending.checks.clear()
+    pending.checks.waiting.clear()
 
 
 def variable(*values):
@@ -103,7 +104,7 @@ def test_the_end_of_a_guard_block_looks(reads):
     with pytest.raises(ZeroDivisionError), pb.guard("raise"):  # its own error is not hidden
         pb.sum(pb.sqrt(w)).backward()
         raise ZeroDivisionError
-    assert len(pending.checks) == 1
+    assert len(pending.checks.waiting) == 1
 
 
 def test_the_mode_of_the_walk_counts_not_that_of_the_look(reads):
@@ -121,7 +122,7 @@ def test_the_mode_of_the_walk_counts_not_that_of_the_look(reads):
 def test_gradients_are_not_held_for_the_look(reads):
     w = variable(1.0, 2.0)
     pb.sum(w * w).backward()
-    assert len(pending.checks) == 1
+    assert len(pending.checks.waiting) == 1
     grad = w.grad
     assert grad._backend.is_exclusive(grad, "_raw")
 
@@ -131,3 +132,24 @@ def test_variables_of_several_dtypes_in_one_look(reads):
     (pb.sum(w * w) + pb.sum(pb.sqrt(v)).astype(pb.float32)).backward()
     with pytest.raises(pb.NumericalInstabilityError, match="1 of 2 variables"):
         w.tolist()
+
+
+def test_each_thread_hears_of_its_own_walks():
+    heard = []
+
+    def work():
+        pending.checks.waiting.append(lambda: heard.append(threading.get_ident()))
+        started.set()
+        done.wait()
+        pending.look()
+
+    started, done = threading.Event(), threading.Event()
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    assert not pending.checks
+    pending.look()
+    assert not heard
+    done.set()
+    thread.join()
+    assert heard == [thread.ident]

@@ -175,7 +175,7 @@ def test_a_step_on_gradients_that_are_not_finite_changes_nothing_on_a_device(mon
     w = pb.tensor([0.0, 1.0], device="torch:cpu", requires_grad=True)
     optimizer = pb.optim.AdamW([w], lr=0.1)
     pb.sum(pb.sqrt(w)).backward()
-    assert len(pending.checks) == 1
+    assert len(pending.checks.waiting) == 1
     with pytest.raises(pb.NumericalInstabilityError, match="`sqrt`"):
         optimizer.step()
     assert w.detach().tolist() == [0.0, 1.0]

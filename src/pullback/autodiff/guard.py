@@ -245,7 +245,7 @@ def check_on_device(order: list[Node], cotangents: dict[Node, Any], roots: tuple
             mode,
         )
 
-    pending.checks.append(check)
+    pending.checks.waiting.append(check)
 
 
 class Window:

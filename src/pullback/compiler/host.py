@@ -5,13 +5,13 @@ They are NumPy's, with those that only programs have. This is the one place that
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import Any
 
 from .. import dtypes
 from ..backends import NUMPY, for_device
 from ..backends.numpy import random
+from ..backends.numpy.native import plain_kernel
 
 #: Devices whose arrays lie in the memory of the host, and whose programs are made of the host's kernels.
 DEVICES = ("numpy", "torch:cpu")
@@ -23,7 +23,7 @@ class HostKernels:
     def __getattr__(self, name: str) -> Any:
         if name in vars(random) and not name.startswith("_"):
             return vars(random)[name]
-        return inspect.unwrap(getattr(NUMPY.xp, name))  # NumPy's own, whatever else large arrays are given to
+        return plain_kernel(getattr(NUMPY.xp, name))
 
 
 HOST = HostKernels()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
 from importlib import import_module
 from typing import Any, Mapping
@@ -54,7 +53,7 @@ class NumpyKernels(Kernels):
 
     def defines(self, name: str) -> bool:
         """Whether there is a kernel of that name, and not only one made of others."""
-        kernel = inspect.unwrap(getattr(self, name, None))  # type: ignore[arg-type]
+        kernel = native.plain_kernel(getattr(self, name, None))
         return kernel is not None and not (type(kernel) is partial and kernel.args[:1] == (self,))
 
 

@@ -92,6 +92,11 @@ def on_large(what: tuple[str, ...], plain: Callable[..., Any], args: tuple[Any, 
     return plain(*args)
 
 
+def plain_kernel(kernel: Any) -> Any:
+    """NumPy's own kernel, where `kernel` may leave its work to native code."""
+    return getattr(kernel, "plain", kernel)
+
+
 def sized(what: tuple[str, ...], plain: Any, measured: str, least: int) -> Any:
     """`plain`, which leaves its work to native code where the argument `measured` has at least `least` elements."""
     function = inspect.unwrap(plain)
@@ -110,5 +115,5 @@ def sized(what: tuple[str, ...], plain: Any, measured: str, least: int) -> Any:
     exec(source, scope)  # made of argument names alone
     chosen: Any = scope["chosen"]
     chosen.__defaults__ = None if is_portable else function.__defaults__
-    chosen.__wrapped__ = plain
+    chosen.plain = plain
     return chosen

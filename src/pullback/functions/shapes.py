@@ -57,7 +57,7 @@ def shape_of(name: str, shape: Any, x: Tensor) -> tuple[int, ...]:
     """A shape for the elements of `x` as a tuple of integers, with -1 worked out."""
     if not isinstance(shape, (tuple, list)):
         shape = (shape,)
-    size = prod(x._raw.shape)
+    size = prod(x.shape)
     try:
         sizes = tuple([as_index(n) for n in shape])
     except TypeError:

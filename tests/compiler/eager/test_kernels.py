@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends import NUMPY
 from pullback.backends.numpy import native
 from pullback.compiler.eager import programs
 from pullback.functions import recurrent
@@ -180,6 +181,17 @@ def test_an_array_that_is_not_aligned_is_read_by_numpy():
     with native.native_kernels(False):
         expected = np.asarray(pb.gelu(pb.asarray(raw)))
     np.testing.assert_array_equal(np.asarray(pb.gelu(pb.asarray(raw))), expected)
+
+
+def test_shapes_that_do_not_fit_are_the_same_error():
+    with pytest.raises(pb.ShapeError, match="do not fit"):
+        pb.matmul(normal(4, 100, 90), normal(5, 90, 100))
+
+
+def test_the_order_of_an_elements_bytes_is_part_of_what_a_program_is_for():
+    x = normal(ROWS, WIDTH)
+    kernel = NUMPY.xp.gelu
+    np.testing.assert_allclose(kernel(x.astype(">f8"), "none"), kernel(x, "none"), rtol=1e-12)
 
 
 def test_a_target_out_of_bounds_is_an_error_and_nothing_else():

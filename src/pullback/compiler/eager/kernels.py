@@ -47,7 +47,7 @@ def _key(arg: Any, arrays: list[Any]) -> Any:
     kind = type(arg)
     if kind is _ndarray:
         arrays.append(arg)
-        return arg.dtype.char, arg.shape, arg.strides
+        return arg.dtype, arg.shape, arg.strides
     if kind is tuple:
         return tuple([_key(part, arrays) for part in arg])
     if isinstance(arg, np.generic):

@@ -38,8 +38,8 @@ class Programs:
                 return self._made[key]
             made = None
             if PROCESSOR.missing() is None and self._counts.get(what, 0) < MOST_SHAPES:
-                self._counts[what] = self._counts.get(what, 0) + 1
                 made = compiled()
+                self._counts[what] = self._counts.get(what, 0) + 1
             self._made[key] = made
             self._held += 0 if made is None else made.nbytes
             while (self._held > MOST_BYTES or len(self._made) > MOST_KEYS) and len(self._made) > 1:

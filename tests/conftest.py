@@ -15,6 +15,7 @@ for variable, value in {
     "OPENBLAS_NUM_THREADS": "1",
     # Compiled code is kept apart from the user's own, and found again by the other workers and the next run.
     "PULLBACK_CACHE_DIR": os.path.join(tempfile.gettempdir(), f"pullback-tests-{os.getuid()}"),
+    "TRITON_INTERPRET": "0" if os.path.exists("/dev/nvidia0") else "1",  # read when Triton is imported
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_X64": "1",
     # JAX is a reference here: its compilation, not its speed, is what the suite waits for.

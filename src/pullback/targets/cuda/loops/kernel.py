@@ -1,0 +1,57 @@
+"""A loop made ready to be launched: its text, compiled once for all loops that are alike."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from functools import lru_cache
+from typing import Any, Sequence
+
+from ...kernels import Loop
+from .blocks import Blocks, blocks_of
+from .source import finishing_programs, parts_of, written
+
+_HEAD = """import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from pullback.targets.cuda.loops import functions as f
+
+
+"""
+
+
+class LoopKernel:
+    """The kernels of a loop. `parts` are the arrays (dtype, elements) that a launch needs for itself."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+        main, finish = written(blocks)
+        self.source = _HEAD + main + ("\n\n" + finish if finish else "")
+        self.parts: list[tuple[str, int]] = parts_of(blocks) if finish else []
+        made = _compiled(self.source)
+        self._main, self._finish = made["loop"], made.get("finish")
+
+    def launch(self, arrays: Sequence[Any], parts: Sequence[Any]) -> None:
+        """Run on arrays that begin where the loop's do, in its order, and on memory for its parts."""
+        blocks = self.blocks
+        gathered = parts if self.parts else [arrays[-1]] * len(blocks.accumulated)  # which nobody touches
+        self._main[(blocks.programs,)](*arrays, *gathered, num_warps=blocks.warps, enable_fp_fusion=True)
+        if self._finish is not None:
+            self._finish[(finishing_programs(blocks),)](*arrays, *gathered, num_warps=4, enable_fp_fusion=True)
+
+
+@lru_cache(maxsize=4096)
+def kernel_for(loop: Loop) -> LoopKernel:
+    """The kernels of a loop."""
+    return LoopKernel(blocks_of(loop))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(source: str) -> dict[str, Any]:
+    """What a text defines. Triton reads the text of functions again, and finds it under their file's name."""
+    name = f"<pullback loop {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {"__name__": name}
+    exec(compile(source, name, "exec"), namespace)
+    return namespace

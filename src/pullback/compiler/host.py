@@ -12,9 +12,18 @@ from .. import dtypes
 from ..backends import NUMPY, for_device
 from ..backends.numpy import random
 from ..backends.numpy.native import plain_kernel
+from ..targets import target_for
 
-#: Devices whose arrays lie in the memory of the host, and whose programs are made of the host's kernels.
-DEVICES = ("numpy", "torch:cpu")
+
+def is_on_host(device: str) -> bool:
+    """Whether programs on a device work in the memory of the host."""
+    return device == "numpy" or target_of(device) == "llvm"
+
+
+def target_of(device: str) -> str | None:
+    """The name of the target that programs on a device are made for."""
+    target = target_for(device)
+    return None if target is None else target.name
 
 
 class HostKernels:
@@ -30,7 +39,7 @@ HOST = HostKernels()
 
 
 def memory_of(device: str) -> Any:
-    """The backend whose arrays programs on a device of the host's work on, in their own memory."""
+    """The backend whose arrays programs of the host's kernels work on, on a device."""
     return NUMPY if device == "numpy" else for_device(device)[0]
 
 

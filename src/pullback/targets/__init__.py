@@ -11,10 +11,15 @@ from importlib import import_module
 from .protocol import Target
 
 #: The module that makes the programs of a library's devices, or of one of them, with an object `TARGET`.
-_MODULES = {"numpy": "llvm.target", "torch:cpu": "llvm.target", "jax": "xla.target"}
+_MODULES = {
+    "numpy": "llvm.target", "torch:cpu": "llvm.target", "torch:cuda": "cuda.target", "jax": "xla.target",
+}  # fmt: skip
 
 
 def target_for(device: str | None) -> Target | None:
     """The target that programs on a device are compiled for, or None if there is none."""
-    module = None if device is None else _MODULES.get(device) or _MODULES.get(device.partition(":")[0])
+    if device is None:
+        return None
+    library, _, place = device.partition(":")
+    module = _MODULES.get(f"{library}:{place.partition(':')[0]}") or _MODULES.get(library)
     return None if module is None else import_module(f"{__name__}.{module}").TARGET

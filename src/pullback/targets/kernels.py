@@ -112,7 +112,8 @@ class Hole:
 class Buffer:
     """Memory of a number of bytes: an input's, an output's, a constant's, or of the program's own.
 
-    `kind` is "input", "output", "constant" or "temporary"; `index` counts inputs, outputs and constants.
+    `kind` is "input", "output", "constant", "temporary", or "library" for what a library's kernel makes in memory of
+    its own; `index` counts inputs, outputs and constants.
     """
 
     __slots__ = ("kind", "index", "nbytes", "offset")

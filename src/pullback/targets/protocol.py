@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Callable, Protocol, Sequence
 
 from .kernels import Schedule
@@ -34,8 +35,22 @@ class Target(Protocol):
         """What must be installed before anything can be compiled, with how; None if nothing is missing."""
 
 
+@dataclass(frozen=True)
+class Abilities:
+    """What lowering must know of a target."""
+
+    #: Whether it multiplies matrices of half precision as they are, with sums in float32.
+    multiplies_half: bool = False
+    #: Instructions that a library's kernels run as a whole, whatever lowering could make of them.
+    whole: frozenset[str] = frozenset()
+    #: Those of them whose results are in memory that the library gets for itself.
+    makes_memory: frozenset[str] = frozenset()
+
+
 class ScheduleTarget(Target, Protocol):
     """A target of native code, which reads and writes memory that it is given."""
+
+    abilities: Abilities
 
     def compile(self, schedule: Schedule, host: Any) -> Executable:
         """Make a schedule ready to run, with its memory; `host` has the kernels for what has no native form."""

@@ -113,7 +113,7 @@ def test_an_index_out_of_bounds_is_an_error() -> None:
 def test_other_devices_are_refused() -> None:
     require("strict:device1")
     x = pb.tensor([1.0], device="strict:device1")
-    with pytest.raises(pb.DeviceError, match="'numpy', 'torch:cpu' and JAX's devices so far, and got a tensor on 's"):
+    with pytest.raises(pb.DeviceError, match="'numpy', PyTorch's and JAX's devices so far, and got a tensor on 's"):
         pb.compile(lambda x: x * 2)(x)
     with pytest.raises(pb.DeviceError, match=r"test_refusals.*so far, and found a tensor on 'strict:device1'"):
         pb.compile(lambda: x * 2)()

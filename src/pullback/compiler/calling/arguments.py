@@ -175,7 +175,7 @@ def _is_input(name: str, leaf: Any) -> bool:
             raise kept()
         if type(leaf._raw) is not _ndarray and target_for(leaf.device) is None:
             raise DeviceError(
-                f"{name}: pb.compile compiles for 'numpy', 'torch:cpu' and JAX's devices so far, and got a tensor on "
+                f"{name}: pb.compile compiles for 'numpy', PyTorch's and JAX's devices so far, and got a tensor on "
                 f"{leaf.device!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
             )
         return True

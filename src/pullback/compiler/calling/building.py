@@ -9,7 +9,7 @@ import numpy as np
 from ...targets import target_for
 from ...targets.protocol import ScheduleTarget
 from ..deferral import signals_later
-from ..host import HOST, memory_of
+from ..host import HOST, memory_of, target_of
 from ..program import Program
 from .inventory import inventory, inventory_of
 
@@ -43,20 +43,31 @@ class Built:
 
 
 class BuiltOnLibrary:
-    """A program for the devices of a library that compiles functions itself: see `xla/`."""
+    """A program for the devices of a library, on its arrays: see `xla/` and `cuda/`."""
 
-    def __init__(self, program: Program, library: Any, device: str) -> None:
-        from ..xla.executable import XlaExecutable
-
-        self.program = program
-        self.executable: Any = XlaExecutable(program, library, device)
-        self.run = self.executable.run
-        self.interpret = self.executable.interpret
-        self.kernels = inventory_of(program)
+    def __init__(self, executable: Any, kernels: Any, arena: dict[str, int]) -> None:
+        self.program: Program = executable.program
+        self.executable = executable
+        self.run = executable.run
+        self.interpret = executable.interpret
+        self.kernels = kernels
         self.memory = {
-            "inputs": sum(value.nbytes for value in program.inputs),
-            "outputs": sum(value.nbytes for value in program.outputs),
+            "inputs": sum(value.nbytes for value in self.program.inputs),
+            "outputs": sum(value.nbytes for value in self.program.outputs),
+            **arena,
         }
+
+
+def built_on_library(program: Program, library: Any, device: str, bound: list[bool] | None = None) -> BuiltOnLibrary:
+    """A program on a library's arrays. `bound` says of each input whether calls give the same array again and again."""
+    if target_of(device) == "cuda":
+        from ..cuda.executable import CudaExecutable
+
+        on_gpu = CudaExecutable(program, library, device, bound or [False] * len(program.inputs))
+        return BuiltOnLibrary(on_gpu, inventory(on_gpu.calls, "torch"), {"arena": on_gpu.arena_bytes})
+    from ..xla.executable import XlaExecutable
+
+    return BuiltOnLibrary(XlaExecutable(program, library, device), inventory_of(program), {})
 
 
 def host_arrays(raws: list[Any], memory: Any) -> list[Any]:
@@ -71,7 +82,7 @@ def runner(program: Program, library: Any = None, device: str = "numpy") -> Call
     """
     constants = list(program.constants.values())
     if library is not None:
-        on_library = BuiltOnLibrary(program, library, device)
+        on_library = built_on_library(program, library, device)
         return lambda inputs: on_library.run([*inputs, *constants])[0]
     built, memory = Built(program, PROCESSOR), memory_of(device)
 

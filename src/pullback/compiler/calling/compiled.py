@@ -377,7 +377,7 @@ class Compiled:
             raise RefusedError  # another library traces: it shall see the operations
         if target_for(other) is None:
             raise DeviceError(
-                f"{site}: pb.compile compiles for 'numpy', 'torch:cpu' and JAX's devices so far, and found a tensor on "
+                f"{site}: pb.compile compiles for 'numpy', PyTorch's and JAX's devices so far, and found a tensor on "
                 f"{other!r}. Move it with `.to_device('numpy')`, or call the function without pb.compile."
             )
         self._device = other

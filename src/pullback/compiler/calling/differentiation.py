@@ -96,7 +96,7 @@ class CompiledVjp:
             [*residuals, *cotangents, *asked, *constants], instructions, [*gradients, *flags], [], constants
         )
         vjp = cls(name, list(tracked), cotangents, backward)
-        vjp.library, vjp.device = recorder.library, recorder.device
+        vjp.library, vjp.device = recorder.arrays_of, recorder.device
         vjp.sources, vjp.residuals, vjp.chooses = sources, residuals, bool(asked)
         vjp.asking = _dependence(instructions, cotangents, gradients)
         updated = {target for target, _ in program.updates}  # of these the old values are wanted, as outputs

@@ -14,7 +14,7 @@ from ...tensors.writing import separate
 from ..guards import Guards, values
 from ..guards.places import Fixed
 from ..guards.values import Change
-from ..host import DEVICES, host_dtype
+from ..host import host_dtype, is_on_host
 from ..program import Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
@@ -71,7 +71,7 @@ def is_in_memory(memory: Any, raw: Any) -> bool:
     """Whether an array is one of those that a program of the host's works on."""
     if memory is _NUMPY:
         return type(raw) is np.ndarray
-    return isinstance(raw, memory.array_types) and memory.device_of(raw) in DEVICES
+    return isinstance(raw, memory.array_types) and is_on_host(memory.device_of(raw))
 
 
 def _has_form_of(raw: Any, value: Value) -> bool:
@@ -112,8 +112,7 @@ def gathered(entries: list[Input], arguments: Arguments) -> list[Any] | None:
 
 def gathered_from(library: Any, entries: list[Input], arguments: Arguments) -> list[Any] | None:
     """The same for a library whose arrays cannot be written: those that are updated are nobody else's, and may go."""
-    from ..xla.ownership import is_sole
-
+    is_sole = sole_holder(library)
     inputs = []
     for entry in entries:
         if entry.argument >= 0:
@@ -128,10 +127,19 @@ def gathered_from(library: Any, entries: list[Input], arguments: Arguments) -> l
             array = tensor._raw if is_sole(tensor) else library.copy(tensor._raw)
         else:
             array = tensor._raw
-        if array.shape != entry.value.shape or array.dtype != entry.value.dtype:
+        if not _has_form_of(array, entry.value):
             return None
         inputs.append(array)
     return inputs
+
+
+def sole_holder(library: Any) -> Any:
+    """`is_sole(tensor)`: whether nobody but a tensor holds its array, and sees it written."""
+    if library.writable:
+        return lambda tensor: library.is_exclusive(tensor, "_raw")
+    from ..xla.ownership import is_sole
+
+    return is_sole
 
 
 def is_readable(array: Any) -> bool:

@@ -11,6 +11,7 @@ from ...targets.kernels import Call, Host, Loop, Product
 from ..program import Program
 
 _UNSAID = frozenset(("read", "number", "position", "convert"))  # steps that compute nothing
+_LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch"}
 _MOST = 6  # names of operations in a line
 #: Sizes in descriptions of kernels, outermost first.
 _SIZES = (
@@ -20,7 +21,7 @@ _SIZES = (
 
 
 class KernelUse(NamedTuple):
-    """A kernel, how it runs ("native", "xla" or "numpy"), how often a call runs it, and for which of your lines."""
+    """A kernel, how it runs ("native", "xla", "torch", "numpy"), how often in a call, and for which of your lines."""
 
     kernel: Any
     how: str
@@ -37,8 +38,9 @@ class Inventory(list[KernelUse]):
     """The kernels of a program in the order in which they first run. What runs by NumPy is named first of all."""
 
     def __repr__(self) -> str:
-        slow = [use for use in self if use.how == "numpy"]
-        by_numpy = f"by NumPy: {', '.join(dict.fromkeys(use.kernel.op for use in slow))}" if slow else "all native"
+        slow = [use for use in self if use.how in _LIBRARIES]
+        names = ", ".join(dict.fromkeys(_LIBRARIES[use.how] for use in slow))
+        by_numpy = f"by {names}: {', '.join(dict.fromkeys(use.kernel.op for use in slow))}" if slow else "all native"
         if any(use.how == "xla" for use in self):
             by_numpy = "compiled by XLA" + (f", {by_numpy}" if slow else "")
         calls = sum(use.times for use in self)
@@ -46,15 +48,15 @@ class Inventory(list[KernelUse]):
         return "\n  ".join([*lines, *map(repr, self)])
 
 
-def inventory(calls: Iterable[Call]) -> Inventory:
-    """The kernels of a schedule's calls; equal ones are counted."""
+def inventory(calls: Iterable[Call], library: str = "numpy") -> Inventory:
+    """The kernels of a schedule's calls; equal ones are counted. `library` runs what has no native form."""
     found: dict[str, tuple[Any, list[str]]] = {}
     for call in calls:
         found.setdefault(repr(call.kernel), (call.kernel, []))[1].append(call.site)
     return Inventory(
         KernelUse(
             kernel,
-            "numpy" if isinstance(kernel, Host) else "native",
+            library if isinstance(kernel, Host) else "native",
             len(sites),
             tuple(dict.fromkeys(site for site in sites if site)),
         )

@@ -9,7 +9,9 @@ from typing import Any, Callable
 from ...autodiff.graph import Leaf
 from ...tensors.writing import separate
 from ..deferral import signals_later
+from ..host import host_dtype
 from .arguments import on_device
+from .inputs import sole_holder
 from .specialization import RefusedError
 
 
@@ -22,7 +24,7 @@ class Source:
         self.entry = entry
         self.find = find
         self.shape, self.dtype = entry.value.shape, entry.value.dtype
-        # the array when it was last looked at: its type, what JAX knows of its shape and dtype, where it lies
+        # the array when it was last looked at: its type, what its library knows of its shape and dtype, where it lies
         self.kind: Any = None
         self.form: Any = None
         self.spread: Any = None
@@ -33,15 +35,19 @@ class Source:
 
     def fits(self, library: Any, raw: Any) -> bool:
         """Whether an array is what the program is for: of the library, of this form, on its device."""
-        if type(raw) is self.kind and raw.aval is self.form and raw.sharding is self.spread:  # as it nearly always is
+        if library.writable:
+            if raw.dtype is self.form and raw.device == self.spread and raw.shape == self.shape:
+                return True
+        elif type(raw) is self.kind and raw.aval is self.form and raw.sharding is self.spread:  # as it nearly always is
             return True
-        if raw.shape != self.shape or raw.dtype != self.dtype:
+        if raw.shape != self.shape or host_dtype(raw.dtype) != self.dtype:
             return False
         if not (isinstance(raw, library.array_types) and library.is_concrete(raw)):
             return False
         if library.device_of(raw) != self.entry.device:
             return False
-        self.kind, self.form, self.spread = type(raw), raw.aval, raw.sharding
+        self.kind = type(raw)
+        self.form, self.spread = (raw.dtype, raw.device) if library.writable else (raw.aval, raw.sharding)
         return True
 
 
@@ -105,8 +111,6 @@ class LibraryCall:
     def __init__(
         self, made: Any, function: Any, check: Callable[..., Any], sources: list[Any], kept: tuple[Any, ...]
     ) -> None:
-        from ..xla.ownership import is_sole
-
         self._made = weakref.ref(made)  # which holds this
         self._library, self._lock = made.library, made.built.executable.lock
         self._function, self._device = function, made.device
@@ -114,7 +118,7 @@ class LibraryCall:
         self._sources = sources
         self._kept = kept  # what the native check reads
         self._quiet = signals_later if made.changes_something else nullcontext
-        self.is_sole = is_sole
+        self.is_sole = sole_holder(made.library)
         self.updated = {id(entry.tensor) for entry in made.inputs if entry.is_updated and entry.tensor is not None}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from ..interpreter import run as interpreted
 from ..program import Program, Value
 from ..tracing.trace import Trace
 from .arguments import Arguments
-from .building import PROCESSOR, Built, BuiltOnLibrary, host_arrays
+from .building import PROCESSOR, Built, built_on_library, host_arrays
 from .inputs import Input, gathered, gathered_from, misfit
 
 
@@ -31,7 +31,7 @@ class Specialization:
     def __init__(self, name: str, program: Program, trace: Trace, guards: Guards) -> None:
         self.name = name
         self.program = program
-        self.library = trace.recorder.library  # whose arrays the program is for; None for the host's
+        self.library = trace.recorder.arrays_of  # whose arrays the program is for; None for memory of the host's
         self.device = trace.recorder.device
         self.memory_backend = trace.recorder.memory  # whose arrays they are, in the host's memory
         self.guards = guards
@@ -90,7 +90,7 @@ class Specialization:
     def interpret(self) -> None:
         """Run instruction by instruction, with the device's kernels: for a program that is run once."""
         if self.library is not None:
-            self._execute = self._on_library(BuiltOnLibrary(self.program, self.library, self.device).interpret)
+            self._execute = self._on_library(built_on_library(self.program, self.library, self.device).interpret)
             return
 
         def execute(inputs: list[Any], outputs: list[Any]) -> None:
@@ -109,7 +109,8 @@ class Specialization:
             self.built = Built(self.program, PROCESSOR)
             self._execute = self._on_host(self.built.execute)
         else:
-            self.built = BuiltOnLibrary(self.program, self.library, self.device)
+            bound = [entry.holder is not None for entry in self.inputs]
+            self.built = built_on_library(self.program, self.library, self.device, bound)
             self._execute = self._on_library(self.built.run)
         self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
 

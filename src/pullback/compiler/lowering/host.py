@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import repeat
+from typing import Any, Iterator
 
 from ...targets.kernels import Hole, Host
 from ..program import Instruction, Value
@@ -26,10 +27,27 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
         return holes[value]
 
     args = _with_holes(instruction.args, hole)
-    writes = [graph.new(value.shape, name_of(value.dtype)) for value in instruction.results]
+    writes = [_result(graph, views, value, like) for value, like in zip(instruction.results, _likeness(instruction))]
     kernel = Host(instruction.op, args, _arrays(reads), _arrays(writes))
     graph.call(kernel, reads, writes)
     return writes
+
+
+def _likeness(instruction: Instruction) -> Iterator[Any]:
+    """For each result, the argument in whose order of axes a library makes it; None for C's order."""
+    args = instruction.args
+    if instruction.op == "attention":
+        return iter((args[0], None))
+    if instruction.op == "attention_gradient":
+        return iter([arg for arg, needed in zip(args[1:4], args[7]) if needed])
+    return repeat(None)
+
+
+def _result(graph: Graph, views: dict[Value, View], value: Value, like: Value | None) -> View:
+    dtype = name_of(value.dtype)
+    if like is None or views[like].root.kind != "memory" or 0 in views[like].strides:
+        return graph.new(value.shape, dtype)
+    return graph.new_like(value.shape, dtype, views[like].strides)
 
 
 def _with_holes(args: Any, hole: Any) -> Any:

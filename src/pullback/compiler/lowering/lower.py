@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...targets.kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
+from ...targets.protocol import Abilities
 from ..program import Instruction, Program, Value
 from . import host, products, reduce, scalar_steps
 from .convolution import CONVOLUTION
@@ -24,10 +25,12 @@ from .pooling import POOLING
 from .sinking import mark_needed, sink
 from .views import NATIVE, Root, View, itemsize, name_of, number, whole
 
+_OF_PROCESSORS = Abilities()
 
-def lower(program: Program) -> Schedule:
-    """The calls that compute a program."""
-    graph = Graph()
+
+def lower(program: Program, abilities: Abilities = _OF_PROCESSORS) -> Schedule:
+    """The calls that compute a program on a target with these abilities."""
+    graph = Graph(abilities)
     views: dict[Value, View] = {}
     inputs, constants = _given(program, views)
     for instruction in program.instructions:
@@ -40,7 +43,7 @@ def lower(program: Program) -> Schedule:
     calls = [_planned(group) for group in ordered(groups) if _does_something(group)]
     for root, target in settle_updates(calls, targets):
         calls.append(_copy(root, target))
-    arena = plan(calls)
+    arena = plan(calls, abilities.makes_memory)
     return Schedule(
         [Call(c.kernel, _located(c.reads), _located(c.writes), c.site) for c in calls],
         inputs,
@@ -83,6 +86,8 @@ def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -
     made: Any = None
     if len(results) == 1 and not results[0].size and name_of(results[0].dtype) in NATIVE:
         made = number(0, name_of(results[0].dtype), results[0].shape)  # there is nothing to compute
+    elif op in graph.abilities.whole:
+        made = host.lowered(graph, views, instruction)
     elif op in scalar_steps.ELEMENTWISE:
         made = scalar_steps.lowered(graph, views, instruction)
     elif op in MOVEMENT:
@@ -97,7 +102,7 @@ def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -
         made = CONVOLUTION[op](graph, views, instruction)
     elif op in POOLING:
         made = POOLING[op](graph, views, instruction)
-    if made is None and op in GATHERING:
+    if made is None and op in GATHERING and op not in graph.abilities.whole:
         made = GATHERING[op](graph, views, instruction)
     if made is None:
         made = host.lowered(graph, views, instruction)

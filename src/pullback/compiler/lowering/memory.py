@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 from typing import Any
 
-from ...targets.kernels import Access, Buffer, Loop
+from ...targets.kernels import Access, Buffer, Host, Loop
 from .nodes import memory_of
 from .views import Root
 
@@ -74,8 +74,11 @@ def _access_of(call: Planned, root: Root) -> tuple[Access | None, int]:
     return None, 0
 
 
-def plan(calls: list[Planned]) -> int:
-    """Give every root that has no memory yet a place in the arena; returns the arena's size in bytes."""
+def plan(calls: list[Planned], makes_memory: frozenset[str] = frozenset()) -> int:
+    """Give every root that has no memory yet a place in the arena; returns the arena's size in bytes.
+
+    What the operations in `makes_memory` make lies in memory that a library has for itself.
+    """
     last: dict[Root, int] = {}
     for number, call in enumerate(calls):
         for root, _ in call.reads:
@@ -93,10 +96,12 @@ def plan(calls: list[Planned]) -> int:
             if root.buffer is None:  # nobody writes what has no elements
                 memory_of(root, "temporary", 0).offset = 0
         for root, _ in call.writes:
-            if root.buffer is None:
+            if root.buffer is None and type(call.kernel) is Host and call.kernel.op in makes_memory:
+                memory_of(root, "library", 0)
+            elif root.buffer is None:
                 _give(arena, call, root, number, last, taken)
         for root in dying[number]:
-            if root not in taken:
+            if root not in taken and root.buffer.kind == "temporary":
                 arena.release(root.buffer.offset, root.buffer.nbytes)
     return arena.size
 

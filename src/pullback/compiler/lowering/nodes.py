@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from ...targets.kernels import Buffer
+from ...targets.protocol import Abilities
 from .views import Root, View, broadcast_strides, c_strides, whole
 
 #: Operations that cost less than reading their result from memory.
@@ -101,9 +102,10 @@ def coalesced(sizes: Sequence[int], vectors: list[Sequence[int]]) -> tuple[list[
 
 
 class Graph:
-    """The nodes of a program in an order in which they can run."""
+    """The nodes of a program in an order in which they can run, for a target with these abilities."""
 
-    def __init__(self) -> None:
+    def __init__(self, abilities: Abilities) -> None:
+        self.abilities = abilities
         self.nodes: list[Node] = []
         self.copies: dict[Any, Root] = {}  # of views that had to be copied
         self.site = ""

@@ -20,8 +20,8 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
         return None
     result = instruction.results[0]
     dtype = name_of(result.dtype)
-    wide = "float32" if dtype in _HALF else dtype
-    if wide not in _DTYPES:
+    wide = "float32" if dtype in _HALF and not graph.abilities.multiplies_half else dtype
+    if wide not in _DTYPES and wide not in _HALF:
         return None
     x, y = (converted(graph, views[arg], wide) for arg in instruction.args[:2])
     if x is None or y is None:

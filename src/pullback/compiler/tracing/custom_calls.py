@@ -52,7 +52,8 @@ def recording(operation: Any) -> Callable[..., Any]:
     count = len(operation.inputs)
 
     def kernel(*args: Any) -> Any:
-        memory = modes.tracing().recorder.memory
+        recorder = modes.tracing().recorder
+        memory = recorder.memory if recorder.is_on_host else None
         return record("call_custom", (CustomCall(operation, args[count:], memory), *args[:count]))
 
     return kernel

@@ -13,7 +13,7 @@ from ... import backends, dtypes
 from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ...operations import OPERATIONS
-from ..host import DEVICES, HOST, host_dtype, memory_of
+from ..host import HOST, host_dtype, is_on_host, memory_of, target_of
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of, library_form_of
@@ -32,13 +32,14 @@ class Recorder:
         self.device = device  # where the program will run
         self.library: Any = None  # whose kernels it names; None for the host's
         self._foreign: tuple[type, ...] = ()  # arrays and dtypes of a library's in whose memory the host works
-        self.memory: Any = None  # whose arrays it works on, where these are in the host's memory
-        if device in DEVICES:
+        self.memory: Any = None  # whose arrays it works on, where it names the host's kernels
+        self.is_on_host = is_on_host(device)  # whether these are in the host's memory
+        if target_of(device) == "xla":
+            self.library = backends.for_device(device)[0]
+        else:
             self.memory = memory_of(device)
             if self.memory is not backends.NUMPY:
                 self._foreign = *self.memory.array_types, type(self.memory.raw_dtype(dtypes.float32))
-        else:
-            self.library = backends.for_device(device)[0]
         self.aside: Callable[[], AbstractContextManager[None]] = nullcontext  # for what the library does for the trace
         self.instructions: list[Instruction] = []
         self.closed = False
@@ -46,6 +47,11 @@ class Recorder:
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
         self.requirements: dict[Value, None] = {}  # arrays of bool that must be true everywhere
         self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of array or owner: the arrays met, kept alive
+
+    @property
+    def arrays_of(self) -> Any:
+        """The backend whose arrays the program is given and gives; None for memory of the host's."""
+        return self.library or (None if self.is_on_host else self.memory)
 
     def record(self, op: str, args: tuple[Any, ...], named: dict[str, Any] | None = None) -> Any:
         """The symbols for what kernel `op` makes of `args`, in the form in which the kernel returns them."""
@@ -138,12 +144,12 @@ class Recorder:
         """The value that stands for a NumPy array from outside, or for what `owner`, a tensor, has for its array."""
         if type(array) is Blind:
             array = array._real
-        if self.library is None and type(array) is not np.ndarray:
+        if self.is_on_host and type(array) is not np.ndarray:
             array = self.memory.host_array(array)
         key = id(array if owner is None else owner)
         found = self.arrays.get(key)
         if found is None:
-            value = Value(array.shape, self.dtype_of(array), user_site())
+            value = Value(tuple(array.shape), self.dtype_of(array), user_site())
             found = self.arrays[key] = (value, array)
         return found[0]
 

@@ -15,9 +15,7 @@ from ...functions.shapes import broadcast_shapes
 from ...operations import MOST_AXES, OPERATIONS
 from ..host import HOST
 from ..program import Value, mapped, values_in
-
-#: What is known of a result: (shape, dtype), or None for a result that is absent; a list for several results.
-Form = Any
+from .forms import FORMS, Form
 
 _found: dict[Any, Form] = {}
 _LIMIT = 20_000  # forms remembered
@@ -94,6 +92,9 @@ def _found_anew(op: str, args: tuple[Any, ...]) -> Form:
     operation = OPERATIONS.get(op)
     if op == "call_custom":
         return args[0].form(args[1:])
+    known = FORMS[op](*args) if op in FORMS else None
+    if known is not None:
+        return known
     if operation is None:
         return _by_example(op, args)
     if operation.elementwise and not operation.static:

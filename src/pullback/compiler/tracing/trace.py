@@ -170,7 +170,7 @@ class Trace:
         if type(raw) is not _ndarray:
             backend: Any = backends.of(raw)
             if recorder.memory is not None and backend is recorder.memory and backend.device_of(raw) == recorder.device:
-                raw = np.array(backend.host_array(raw))
+                raw = np.array(backend.to_numpy(raw))
             elif recorder.library is None or backend is not recorder.library:
                 return raw
         symbol = self.lift(raw)

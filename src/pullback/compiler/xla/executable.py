@@ -7,10 +7,9 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ...errors import TraceError
 from ...targets import target_for
-from ..host import HOST
-from ..program import Instruction, Program, Value, described, mapped
+from ..drawing_first import DrawnFirst
+from ..program import Program, Value
 from .evaluation import evaluate
 
 _MOST_EMBEDDED = 1024  # bytes of a constant that becomes part of the program
@@ -31,12 +30,12 @@ class XlaExecutable:
         held = {value: array for value, array in constants.items() if value not in embedded}
         donated = [target for target, _ in program.updates]
         given = [value for value in program.inputs if value not in constants and value not in set(donated)]
-        self._drawing, self._drawn = _drawn_on_the_host(program)
+        self._drawn = DrawnFirst(program)
         self._held = list(held.values())
         numbers = {value: i for i, value in enumerate(program.inputs)}
         self._given_numbers = [numbers[value] for value in given]
         self._donated_numbers = [numbers[value] for value in donated]
-        self._function = _function_of(program, library.xp, [*given, *self._drawn, *held], donated, embedded)
+        self._function = _function_of(program, library.xp, [*given, *self._drawn.values, *held], donated, embedded)
 
     def run(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
         """Run once on arrays of JAX's or NumPy's, in the order of the program's inputs; updated ones are donated."""
@@ -57,8 +56,8 @@ class XlaExecutable:
 
     def _split(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
         given = [inputs[number] for number in self._given_numbers]
-        if self._drawing:
-            given += _drawn(self._drawing, self._drawn, dict(zip(self.program.inputs, inputs)))
+        if self._drawn:
+            given += self._drawn.draw(inputs)
         given += self._held
         return given, [inputs[number] for number in self._donated_numbers]
 
@@ -91,35 +90,3 @@ def _shardings(arrays: list[Any]) -> Any:
 def _is_spread(array: Any) -> bool:
     """Whether an array lies on several devices."""
     return type(array) is not np.ndarray and len(array.devices()) > 1
-
-
-# -- random numbers of the host ----------------------------------------------------------------------
-
-
-def _drawn_on_the_host(program: Program) -> tuple[list[Instruction], list[Value]]:
-    """Instructions that find where in a stream to draw, and draw; and what they draw, which is given to the program."""
-    makers = {value: one for one in program.instructions for value in one.results}
-    needed: dict[Instruction, None] = {}
-
-    def need(value: Value) -> None:
-        if value in makers:
-            for part in makers[value].values():
-                need(part)
-            if makers[value].op not in ("getitem", "moved_on", "draw"):
-                raise TraceError(
-                    f"{makers[value].site}: random numbers of {described(value)} are drawn with values that are "
-                    "computed on the device. Draw them outside of the compiled function, and pass them in."
-                )
-            needed[makers[value]] = None
-
-    draws = [one for one in program.instructions if one.op == "draw"]
-    for one in draws:
-        need(one.result)
-    return list(needed), [one.result for one in draws]
-
-
-def _drawn(instructions: list[Instruction], wanted: list[Value], arrays: dict[Value, Any]) -> list[Any]:
-    for one in instructions:
-        made = getattr(HOST, one.op)(*mapped(one.args, arrays.__getitem__))
-        arrays[one.result] = np.asarray(made)
-    return [arrays[value] for value in wanted]

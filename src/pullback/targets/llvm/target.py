@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..kernels import Schedule
-from ..protocol import Executable, Target
+from ..protocol import Abilities, Executable, Target
 
 _OLDEST = 0, 45  # of llvmlite: the first one that needs no `initialize`
 
@@ -15,6 +15,7 @@ class LlvmTarget:
     """Native code for this machine's processor, on as many threads as it has."""
 
     name = "llvm"
+    abilities = Abilities()
 
     def missing(self) -> str | None:
         try:

@@ -1,0 +1,60 @@
+"""What a program means on PyTorch's tensors: its instructions by the kernels of PyTorch's backend, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...backends.torch_memory import on_host, torch_dtype
+from ..host import HOST
+from ..interpreter import arrays_in
+from ..program import Program, Value, mapped
+
+_BY_HOST = frozenset(("draw", "moved_on"))
+
+
+def evaluate(program: Program, inputs: list[Any], xp: Any, device: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs of a program, and the new values of the inputs that it updates, in new tensors."""
+    arrays: dict[Value, Any] = {}
+    given = [*inputs, *[program.constants[value] for value in program.inputs[len(inputs) :]]]
+    for value, array in zip(program.inputs, given):
+        arrays[value] = array
+
+    def on_device(value: Value) -> Any:
+        array = arrays[value]
+        return on_host(np.ascontiguousarray(array)).to(device) if isinstance(array, np.ndarray) else array
+
+    def on_processor(value: Value) -> Any:
+        array = arrays[value]
+        return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+    for instruction in program.instructions:
+        try:
+            if instruction.op in _BY_HOST:
+                made = getattr(HOST, instruction.op)(*mapped(instruction.args, on_processor))
+            elif instruction.op == "call_custom":
+                made = HOST.call_custom(*mapped(instruction.args, on_device))
+            else:
+                made = getattr(xp, instruction.op)(*_translated(mapped(instruction.args, on_device)))
+        except Exception as error:
+            error.add_note(f"in {instruction!r}" + (f", {instruction.site}" if instruction.site else ""))
+            raise
+        arrays.update(zip(instruction.results, arrays_in(made)))
+
+    def result(value: Value) -> Any:
+        made = on_device(value)
+        return torch.empty(value.shape, dtype=torch_dtype(value.dtype), device=device).copy_(made)
+
+    return [result(value) for value in program.outputs], [result(value) for _, value in program.updates]
+
+
+def _translated(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with PyTorch's dtypes for NumPy's."""
+    return tuple(
+        [
+            torch_dtype(arg) if isinstance(arg, np.dtype) else _translated(arg) if type(arg) is tuple else arg
+            for arg in args
+        ]
+    )  # fmt: skip

@@ -1,0 +1,17 @@
+"""Which instructions PyTorch's kernels run as a whole on a GPU, by their names."""
+
+from __future__ import annotations
+
+CONVOLUTIONS = frozenset(
+    ("convolution", "biased_convolution", "convolution_input_gradient", "convolution_weight_gradient")
+)
+POOLING = frozenset(("max_pool", "max_pool_indices", "pool_gather", "pool_scatter"))
+ATTENTION = frozenset(("attention", "attention_gradient"))
+#: What makes its results in memory of its own, which nothing else is written to: they stay there.
+MAKES_MEMORY = CONVOLUTIONS | ATTENTION
+#: What waits for nothing and reads nothing on the host, so that its launches can be captured.
+CAPTURED = MAKES_MEMORY | POOLING | frozenset((
+    "matmul", "argmax", "argmin", "cumulative_sum", "cumulative_prod", "positive", "sum", "prod", "max", "min", "mean",
+    "add", "subtract", "multiply", "divide", "conj", "real", "imag", "exp", "abs", "where", "sort", "argsort",
+    "ssm_scan", "ssm_scan_gradient", "recurrence",
+))  # fmt: skip

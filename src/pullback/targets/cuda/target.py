@@ -1,0 +1,39 @@
+"""The target of PyTorch's GPUs: generated Triton kernels, cuBLAS, cuDNN, and one CUDA graph over one arena."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from ..kernels import Schedule
+from ..llvm.target import TARGET as PROCESSOR
+from ..protocol import Abilities
+from .operations import CONVOLUTIONS, MAKES_MEMORY, POOLING
+
+
+class CudaTarget:
+    """Programs on tensors of PyTorch's on a GPU, which are updated where they are."""
+
+    name = "cuda"
+    abilities = Abilities(
+        multiplies_half=True,
+        whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | {
+            "cumulative_sum", "cumulative_prod", "argmax", "argmin", "ssm_scan", "ssm_scan_gradient", "recurrence",
+        },
+        makes_memory=MAKES_MEMORY,
+    )  # fmt: skip
+
+    def missing(self) -> str | None:
+        for library in ("torch", "triton"):
+            if importlib.util.find_spec(library) is None:
+                return f"{library}: `pip install {library}`"
+        return PROCESSOR.missing()  # which looks at guards
+
+    def compile(self, schedule: Schedule, library: Any, device: Any) -> Any:
+        """Make a schedule ready to run on a device of PyTorch's; `library` is its backend."""
+        from .executable import Executable
+
+        return Executable(schedule, device, library)
+
+
+TARGET = CudaTarget()

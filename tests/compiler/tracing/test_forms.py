@@ -1,0 +1,75 @@
+"""The rules for shapes and dtypes say what examples of the kernels say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.compiler.program import Value
+from pullback.compiler.tracing.forms import FORMS
+from pullback.compiler.tracing.shapes import _by_example
+
+_BF16 = pb.dtypes.numpy_dtype(pb.bfloat16)
+
+
+def _attention(dtype: Any, needs: Any = None, mask: bool = False, heads: int = 2) -> tuple[Any, ...]:
+    q, k, v = Value((3, 4, 5, 8), dtype), Value((3, heads, 7, 8), dtype), Value((3, heads, 7, 6), dtype)
+    seen = Value((5, 7), np.bool_) if mask else None
+    if needs is None:
+        return q, k, v, seen, False, 0.5, 0.0, None, None
+    out, lse = FORMS["attention"](q, k, v, None)
+    return Value(*out), q, k, v, seen, Value(*out), Value(*lse), needs, False, 0.5, 0.0, None, None
+
+
+CASES: list[tuple[str, tuple[Any, ...]]] = [
+    ("astype", (Value((3, 0, 2), np.float32), np.dtype(np.int8))),
+    ("astype", (Value((), np.bool_), np.dtype(np.float64))),
+    ("zeros_like", (Value((3, 1), np.complex64),)),
+    ("ones_like", (Value((), np.int16),)),
+    ("concat", ((Value((2, 3), np.float32), Value((2, 0), np.float32), Value((2, 4), np.float32)), -1)),
+    ("concat", ((Value((2, 3), _BF16), Value((5, 3), _BF16)), 0)),
+    ("take", (Value((4, 5, 6), np.float32), Value((2, 3), np.int64), -2)),
+    ("take", (Value((4, 5), np.float16), Value((), np.int32), 0)),
+    ("take", (Value((4, 5), np.float16), Value((0,), np.int32), 1)),
+    *[
+        ("attention", _attention(dtype, mask=mask))
+        for dtype in (np.float32, np.float64, _BF16)
+        for mask in (False, True)
+    ],
+    *[
+        ("attention_gradient", _attention(dtype, needs, heads=heads))
+        for dtype in (np.float32, np.float64, _BF16)
+        for needs in ((True, True, True, False), (False, True, False, False))
+        for heads in (1, 4)
+    ],
+]
+
+
+@pytest.mark.parametrize(("op", "args"), CASES)
+def test_a_rule_says_what_an_example_says(op: str, args: tuple[Any, ...]) -> None:
+    known = FORMS[op](*args)
+    assert known is not None
+    shown = _by_example(op, args)
+    if op == "attention_gradient":  # the kernel may make what nobody needs
+        shown = [part if needed else None for part, needed in zip(shown, args[7])]
+    assert _listed(known) == _listed(shown)
+
+
+def _listed(form: Any) -> Any:
+    return [_listed(part) for part in form] if isinstance(form, list) else form
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("concat", ((Value((2, 3), np.float32), Value((2, 3), np.float64)), 0)),
+        ("concat", ((Value((2, 3), np.float32), Value((3, 4), np.float32)), 0)),
+        ("take", (Value((0, 5), np.float32), Value((2,), np.int64), 0)),
+        ("attention", (Value((2, 3, 4), np.float32), Value((3, 4), np.float32), Value((3, 4), np.float32), None)),
+    ],
+)
+def test_what_is_not_simple_is_left_to_the_kernel(op: str, args: tuple[Any, ...]) -> None:
+    assert FORMS[op](*args) is None

@@ -196,10 +196,16 @@ class Specialization:
             raise
         residuals = [] if self.vjp is None else self.vjp.kept(inputs, outputs)
         del inputs
-        if self.is_guarded and not np.asarray(outputs.pop()):  # JAX's own `bool` takes twice as long
+        if self.is_guarded and not self._is_true(outputs.pop()):
             self._take_back(states)
             raise RefusedError
         return self._concluded(arguments, outputs, residuals)
+
+    def _is_true(self, flag: Any) -> bool:
+        """The value of an array of bool, for which the host may have to wait."""
+        if self.library is not None and self.library.writable:
+            return bool(flag)
+        return bool(np.asarray(flag))  # JAX's own `bool` takes twice as long
 
     def _take_back(self, states: list[tuple[Any, Any]]) -> None:
         """Undo what was done for a run that has changed nothing."""

@@ -1,6 +1,7 @@
 """Triton's interpreter: kernels run on the processor, statement by statement, on tensors in its memory.
 
-It has no CUDA functions: NumPy's and SciPy's stand in for those.
+It has no CUDA functions: NumPy's and SciPy's stand in for those. Its scans call Python for every element: here they
+go over whole slices.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from triton.runtime import interpreter
 
 from ...backends.installed import optional
 
-__all__ = ["torch"]
+__all__ = ["tensor_at", "torch"]
 
 special = optional("scipy.special")
 
@@ -46,3 +47,29 @@ def _on_blocks(function: Any) -> Any:
 
 for _name, _function in _FUNCTIONS.items():
     setattr(libdevice, _name, _on_blocks(_function))
+
+
+def _scan_by_slices(scan: Any, inputs: Any) -> list[Any]:
+    """What `ScanOps.generic_scan` does, with slices in place of elements."""
+    arrays = [block.handle.data for block in inputs]
+    made = [array.copy() for array in arrays]
+    for at in range(1, arrays[0].shape[scan.axis]):
+        here = (slice(None),) * scan.axis + (slice(at, at + 1),)
+        before = (slice(None),) * scan.axis + (slice(at - 1, at),)
+        parts = [*(array[before] for array in made), *(array[here] for array in arrays)]
+        blocks = [scan.to_tensor(part, block.dtype) for part, block in zip(parts, [*inputs, *inputs])]
+        combined = scan.combine_fn.fn(*blocks)
+        for array, block in zip(made, combined if isinstance(combined, tuple) else (combined,)):
+            array[here] = block.handle.data
+    return [scan.to_tensor(array, block.dtype) for array, block in zip(made, inputs)]
+
+
+interpreter.ScanOps.generic_scan = _scan_by_slices
+
+
+def tensor_at(array: np.ndarray) -> Any:
+    """A tensor whose first element is the array's."""
+    flat = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(flat)

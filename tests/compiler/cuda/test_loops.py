@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from pullback.targets.kernels import Loop
 
 from ..loops.evaluation import RandomLoop, dtype_of
 from ..loops.test_random_loops import DTYPES
-from .interpreted import torch
+from .interpreted import tensor_at, torch
 
 SEEDS = 16
 
@@ -23,17 +21,9 @@ def run(loop: Loop, arrays: list[np.ndarray]) -> None:
     kernel = kernel_for(loop)
     parts = [torch.full((count + 64,), 77, dtype=torch_dtype(dtype_of(dtype))) for dtype, count in kernel.parts]
     with np.errstate(all="ignore"):
-        kernel.launch([_tensor(array) for array in arrays], parts)
+        kernel.launch([tensor_at(array) for array in arrays], parts)
     for part, (_, count) in zip(parts, kernel.parts):
         assert (part[count:] == 77).all(), "wrote behind the parts"
-
-
-def _tensor(array: np.ndarray) -> Any:
-    """A tensor whose first element is the array's."""
-    flat = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(flat)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -13,8 +13,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...axes import Shape, ordered
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, load, store
-from ..positions import Shape, offsets, ordered
+from ..positions import offsets
 from ..strided import itemsize, lanes, load_lanes, pieces, store_lanes
 from .tile_routines import transposition
 

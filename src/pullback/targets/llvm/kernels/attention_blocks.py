@@ -11,9 +11,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...axes import Shape
 from ...custom_kernels import Attention
 from ..code import I64, ITEMSIZE, STORED, Code, constant
-from ..positions import Shape, offsets
+from ..positions import offsets
 from ..strided import below, lanes, load_lanes, pieces, store_lanes
 from .tile_routines import ROWS, padded, product, transposition
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...axes import merged
 from ...custom_kernels import Extreme
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, splat
-from ..positions import merged, offsets
+from ..positions import offsets
 from ..strided import lanes, load_lanes, pieces, store_lanes
 
 #: Vectors that are walked together: neighbours in memory, and less waiting for one comparison after the other.

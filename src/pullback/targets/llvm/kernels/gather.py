@@ -13,9 +13,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...axes import Shape, merged, ordered
 from ...custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, constant, load
-from ..positions import Shape, merged, offsets, ordered
+from ..positions import offsets
 from ..strided import lanes, load_lanes, pieces, store_lanes
 
 _ADDED = ("float32", "float64", "int32", "int64")

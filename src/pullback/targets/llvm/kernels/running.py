@@ -7,9 +7,10 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...axes import merged
 from ...custom_kernels import Extreme, Running
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, constant, splat, store, vector
-from ..positions import merged, offsets
+from ..positions import offsets
 from ..strided import first, folded, iota, lanes, load_lanes
 from . import extreme_columns
 from .across_time import Columns, across_time

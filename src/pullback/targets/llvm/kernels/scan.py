@@ -9,9 +9,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...axes import Shape
 from ...custom_kernels import Scan, ScanGradient
 from ..code import I64, STORED, Emitted, constant, vector
-from ..positions import Shape
 from .across_time import BLOCK, Columns, across_time
 
 

@@ -1,0 +1,162 @@
+"""Rows added up by a key of each: the same bits in every run.
+
+Places are sorted by their keys, those with the same key in their own order. Sorted places are cut into chunks, and a
+program has one chunk and some columns: it adds up the rows of each key by a scan that starts anew where the key
+changes. A sum that is whole is written where it belongs. One that goes over the end of a chunk is written beside, and a
+second kernel adds such parts in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from .addressing import OPTIONS, Walk, below, block_of, language_type, offset_of, power, programs, summed_in
+
+_BLOCK = 4096  # elements of a program
+_COLUMNS = 128  # of these, at most
+_JOINED = 64  # parts that are added at a time
+
+
+@triton.jit
+def _added_within(is_first, total, is_next_first, following):
+    """Sums of two stretches of rows: only the second's where a key begins in it."""
+    return is_first | is_next_first, tl.where(is_next_first != 0, following, total + following)
+
+
+@triton.jit
+def _written(total, kind: tl.constexpr, is_truth: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A sum that began with zero, as it is written."""
+    if is_truth:
+        return (total != 0).to(kind)
+    else:
+        return (total + tl.zeros_like(total)).to(kind)
+
+
+@triton.jit
+def _sum_chunks(  # type: ignore[no-untyped-def]
+    value, keys, order, out, heads, tails,
+    count: tl.constexpr, columns: tl.constexpr,
+    out_targets: tl.constexpr, value_places: tl.constexpr, value_beside: tl.constexpr, out_beside: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, kind: tl.constexpr, is_truth: tl.constexpr,
+    number: tl.constexpr,
+):  # fmt: skip
+    column_programs: tl.constexpr = (columns + column_block - 1) // column_block
+    program = tl.program_id(0)
+    chunk = program // column_programs
+    start = chunk * row_block
+    row = start + tl.arange(0, row_block)
+    column = (program % column_programs).to(number) * column_block + tl.arange(0, column_block)
+    is_row = below(row, count, row_block)
+    key = tl.load(keys + row, mask=is_row, other=-1)
+    previous = tl.load(keys + row - 1, mask=is_row & (row > 0), other=-1)
+    following = tl.load(keys + row + 1, mask=row + 1 < count, other=-1)
+    is_first = (key != previous) | (row == start)
+    is_last = is_row & ((key != following) | (row == start + row_block - 1))
+    place = tl.load(order + row, mask=is_row, other=0).to(number)
+    is_column = below(column, columns, column_block)[None, :]
+    at = offset_of(place, value_places)[:, None] + offset_of(column, value_beside)[None, :]
+    given = tl.load(value + at, mask=is_row[:, None] & is_column, other=0).to(kind)
+    firsts = is_first.to(tl.int32)[:, None] + tl.zeros((1, column_block), tl.int32)
+    _, total = tl.associative_scan((firsts, given), 0, _added_within)
+    began = is_row & (key == tl.load(keys + start - 1, mask=start > 0, other=-1))
+    goes_on = is_row & (key == tl.load(keys + start + row_block, mask=start + row_block < count, other=-1))
+    to = offset_of(key.to(number), out_targets)[:, None] + offset_of(column, out_beside)[None, :]
+    is_whole = is_last & (began == 0) & (goes_on == 0)
+    tl.store(out + to, _written(total, out.dtype.element_ty, is_truth), mask=is_whole[:, None] & is_column)
+    if count > row_block:
+        part = tl.zeros((row_block, 1), number) + chunk.to(number) * columns + column[None, :]
+        tl.store(heads + part, total, mask=(is_last & began)[:, None] & is_column)
+        tl.store(tails + part, total, mask=(is_last & (began == 0) & goes_on)[:, None] & is_column)
+
+
+@triton.jit
+def _join_chunks(  # type: ignore[no-untyped-def]
+    keys, out, heads, tails,
+    count: tl.constexpr, columns: tl.constexpr, out_targets: tl.constexpr, out_beside: tl.constexpr,
+    row_block: tl.constexpr, column_block: tl.constexpr, joined: tl.constexpr, is_truth: tl.constexpr,
+    number: tl.constexpr,
+):  # fmt: skip
+    column_programs: tl.constexpr = (columns + column_block - 1) // column_block
+    program = tl.program_id(0)
+    chunk = program // column_programs  # never the last one
+    start = chunk * row_block
+    key = tl.load(keys + start + row_block - 1)
+    goes_on = key == tl.load(keys + start + row_block)
+    began = key == tl.load(keys + start - 1, mask=start > 0, other=-1)
+    if goes_on & (began == 0):
+        column = (program % column_programs).to(number) * column_block + tl.arange(0, column_block)[None, :]
+        is_column = below(column, columns, column_block)
+        total = tl.load(tails + chunk.to(number) * columns + column, mask=is_column, other=0)
+        first = chunk + 1
+        is_same = goes_on
+        while is_same:
+            one = first + tl.arange(0, joined)[:, None]
+            same = key == tl.load(keys + one * row_block, mask=one * row_block < count, other=-1)
+            part = tl.load(heads + one.to(number) * columns + column, mask=same & is_column, other=0)
+            total += tl.sum(part, 0, keep_dims=True)
+            first += joined
+            is_same = tl.sum(same.to(tl.int32)) == joined
+        to = offset_of(key.to(number), out_targets) + offset_of(column, out_beside)
+        tl.store(out + to, _written(total, out.dtype.element_ty, is_truth), mask=is_column)
+
+
+@dataclass(frozen=True)
+class SegmentSums:
+    """Sums by key of `count` rows of `columns` elements. A key is a number below `targets`.
+
+    Walks go over the result by key, over the values by row, and over both along a row.
+    """
+
+    dtype: str
+    count: int
+    columns: int
+    targets: int
+    out_targets: Walk
+    value_places: Walk
+    value_beside: Walk
+    out_beside: Walk
+    number: Any
+
+    @property
+    def column_block(self) -> int:
+        return block_of(self.columns, _COLUMNS)
+
+    @property
+    def row_block(self) -> int:
+        return min(_BLOCK // self.column_block, 1024, power(self.count))
+
+    @property
+    def key_dtype(self) -> str:
+        """The integers of the keys: the shorter, the sooner they are sorted."""
+        return "int16" if self.targets <= 2**15 else "int32" if self.targets <= 2**31 else "int64"
+
+    @property
+    def scratch(self) -> list[tuple[str, int]]:
+        """Memory for keys, sorted keys, places in the order of these, and parts of sums."""
+        made = [(self.key_dtype, self.count), (self.key_dtype, self.count), ("int64", self.count)]
+        chunks = programs(self.count, self.row_block)
+        parts = (summed_in(self.dtype), chunks * self.columns)
+        return [*made, parts, parts] if chunks > 1 else made
+
+    def launch(self, value: Any, out: Any, scratch: Any) -> None:
+        """Add up `value` by the keys at the beginning of `scratch`. Elements of `out` without a key are not written."""
+        keys, sorted_keys, order = (part[: self.count] for part in scratch[:3])
+        torch.sort(keys, stable=True, out=(sorted_keys, order))
+        chunks, column_programs = programs(self.count, self.row_block), programs(self.columns, self.column_block)
+        heads, tails = scratch[3:] if chunks > 1 else (out, out)
+        is_truth = self.dtype == "bool"
+        _sum_chunks[(chunks * column_programs,)](
+            value, sorted_keys, order, out, heads, tails, self.count, self.columns, self.out_targets,
+            self.value_places, self.value_beside, self.out_beside, self.row_block, self.column_block,
+            language_type(summed_in(self.dtype)), is_truth, self.number, **OPTIONS,
+        )  # fmt: skip
+        if chunks > 1:
+            _join_chunks[((chunks - 1) * column_programs,)](
+                sorted_keys, out, heads, tails, self.count, self.columns, self.out_targets, self.out_beside,
+                self.row_block, self.column_block, _JOINED, is_truth, self.number, **OPTIONS,
+            )  # fmt: skip

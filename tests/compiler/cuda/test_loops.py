@@ -19,10 +19,10 @@ SEEDS = 16
 
 def run(loop: Loop, arrays: list[np.ndarray]) -> None:
     kernel = kernel_for(loop)
-    parts = [torch.full((count + 64,), 77, dtype=torch_dtype(dtype_of(dtype))) for dtype, count in kernel.parts]
+    parts = [torch.full((count + 64,), 77, dtype=torch_dtype(dtype_of(dtype))) for dtype, count in kernel.scratch]
     with np.errstate(all="ignore"):
         kernel.launch([tensor_at(array) for array in arrays], parts)
-    for part, (_, count) in zip(parts, kernel.parts):
+    for part, (_, count) in zip(parts, kernel.scratch):
         assert (part[count:] == 77).all(), "wrote behind the parts"
 
 

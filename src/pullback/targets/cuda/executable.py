@@ -15,6 +15,8 @@ import torch
 
 from ..kernels import Buffer, Call, Host, Loop, Product, Schedule
 from . import library_calls, products
+from .array_dtypes import array_dtypes
+from .kernels.table import kernel_for
 from .loops.kernel import kernel_for as loop_kernel
 from .memory import Memory, scratch_bytes
 
@@ -25,9 +27,9 @@ class Executable:
     def __init__(self, schedule: Schedule, device: Any, library: Any) -> None:
         self.lock = threading.RLock()  # who has it may run the program
         self._library = library
-        kernels = {call.kernel: loop_kernel(call.kernel) for call in schedule.calls if isinstance(call.kernel, Loop)}
-        self._kernels: dict[Any, Any] = kernels
-        scratch = max([scratch_bytes(kernel.parts) for kernel in kernels.values()], default=0)
+        described = {call.kernel for call in schedule.calls if not isinstance(call.kernel, (Product, Host))}
+        self._kernels = {one: loop_kernel(one) if isinstance(one, Loop) else kernel_for(one) for one in described}
+        scratch = max([scratch_bytes(kernel.scratch) for kernel in self._kernels.values()], default=0)
         self.memory = Memory(schedule, scratch, device, library)
         self.arena_bytes = self.memory.arena_bytes
         self._dying = _dying(schedule.calls)
@@ -84,16 +86,14 @@ class Executable:
     def _launch(self, piece: _Piece) -> None:
         for number, call in piece.calls:
             kernel = call.kernel
-            if isinstance(kernel, Loop):
-                made = self._kernels[kernel]
-                accesses = [*kernel.reads, *(write.access for write in kernel.writes)]
-                places = zip((*call.reads, *call.writes), accesses)
-                arrays = [self.memory.at(location, access.dtype) for location, access in places]
-                made.launch(arrays, self.memory.scratch(made.parts))
-            elif isinstance(kernel, Product):
+            if isinstance(kernel, Product):
                 products.run(call, self.memory)
-            else:
+            elif isinstance(kernel, Host):
                 library_calls.run(call, self._library, self.memory)
+            else:
+                made = self._kernels[kernel]
+                places = zip((*call.reads, *call.writes), array_dtypes(kernel))
+                made.launch([self.memory.at(*place) for place in places], self.memory.scratch(made.scratch))
             for buffer in self._dying[number]:
                 self.memory.unbind(buffer)
 

@@ -22,20 +22,20 @@ from pullback.targets.cuda.loops import functions as f
 
 
 class LoopKernel:
-    """The kernels of a loop. `parts` are the arrays (dtype, elements) that a launch needs for itself."""
+    """The kernels of a loop. `scratch` is the memory (dtype, elements) that a launch needs for itself."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks = blocks
         main, finish = written(blocks)
         self.source = _HEAD + main + ("\n\n" + finish if finish else "")
-        self.parts: list[tuple[str, int]] = parts_of(blocks) if finish else []
+        self.scratch: list[tuple[str, int]] = parts_of(blocks) if finish else []
         made = _compiled(self.source)
         self._main, self._finish = made["loop"], made.get("finish")
 
-    def launch(self, arrays: Sequence[Any], parts: Sequence[Any]) -> None:
+    def launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:
         """Run on arrays that begin where the loop's do, in its order, and on memory for its parts."""
         blocks = self.blocks
-        gathered = parts if self.parts else [arrays[-1]] * len(blocks.accumulated)  # which nobody touches
+        gathered = scratch if self.scratch else [arrays[-1]] * len(blocks.accumulated)  # which nobody touches
         self._main[(blocks.programs,)](*arrays, *gathered, num_warps=blocks.warps, enable_fp_fusion=True)
         if self._finish is not None:
             self._finish[(finishing_programs(blocks),)](*arrays, *gathered, num_warps=4, enable_fp_fusion=True)

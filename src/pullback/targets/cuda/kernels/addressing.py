@@ -7,7 +7,7 @@ neighbours in memory are seen as such by the compiler.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Sequence
 
 import torch
 import triton
@@ -35,6 +35,31 @@ def offset_of(number, walk: tl.constexpr):  # type: ignore[no-untyped-def]
             at += number % walk[0][axis] * walk[1][axis]
             number = number // walk[0][axis]
     return at
+
+
+@triton.jit
+def offset_along(number, walks: tl.constexpr, which: tl.constexpr, axes: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The same of one of several walks, from the numbers that `in_one_row` makes of them."""
+    at = number * 0
+    for axis in tl.static_range(axes - 1, -1, -1):
+        size = walks[2 * axes * which + axis]
+        step = walks[2 * axes * which + axes + axis]
+        at += number % size * step
+        number = number // size
+    return at
+
+
+def in_one_row(walks: Sequence[Walk]) -> tuple[tuple[int, ...], int]:
+    """The sizes and strides of several walks, one after the other, and how many axes each has then.
+
+    Triton takes tuples of numbers as constants; not all of its versions take tuples of tuples of tuples.
+    """
+    axes = max([len(sizes) for sizes, _ in walks], default=0)
+    numbers: list[int] = []
+    for sizes, strides in walks:
+        missing = axes - len(sizes)
+        numbers += [*(1,) * missing, *sizes, *(0,) * missing, *strides]
+    return tuple(numbers), axes
 
 
 @triton.jit

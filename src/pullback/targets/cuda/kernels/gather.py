@@ -14,7 +14,9 @@ from .addressing import (
     as_bits,
     below,
     block_of,
+    in_one_row,
     number_type,
+    offset_along,
     offset_of,
     position,
     power,
@@ -30,7 +32,8 @@ _BLOCK = 1024  # elements of a program
 def _gather(  # type: ignore[no-untyped-def]
     x, indices, out,
     rows: tl.constexpr, columns: tl.constexpr, places: tl.constexpr, sizes: tl.constexpr, x_sizes: tl.constexpr,
-    x_outer: tl.constexpr, out_outer: tl.constexpr, index_places: tl.constexpr, out_places: tl.constexpr,
+    x_outer: tl.constexpr, out_outer: tl.constexpr, index_places: tl.constexpr, index_axes: tl.constexpr,
+    out_places: tl.constexpr,
     x_inner: tl.constexpr, out_inner: tl.constexpr,
     row_block: tl.constexpr, column_block: tl.constexpr, number: tl.constexpr,
 ):  # fmt: skip
@@ -43,7 +46,7 @@ def _gather(  # type: ignore[no-untyped-def]
     before = row // places
     x_at = offset_of(before, x_outer)
     for axis in tl.static_range(len(sizes)):
-        index = position(indices[axis], offset_of(place, index_places[axis]), is_row, sizes[axis])
+        index = position(indices[axis], offset_along(place, index_places, axis, index_axes), is_row, sizes[axis])
         x_at += index.to(number) * x_sizes[axis]
     out_at = offset_of(before, out_outer) + offset_of(place, out_places)
     is_there = is_row[:, None] & below(column, columns, column_block)[None, :]
@@ -83,7 +86,7 @@ class GatherKernel:
         self._constants = (
             rows, columns, prod(places), kernel.sizes, kernel.x[before : before + axes],
             walk_of(kernel.outer, kernel.x[:before]), walk_of(kernel.outer, kernel.out[:before]),
-            tuple([walk_of(places, strides) for _, strides in kernel.indices]),
+            *in_one_row([walk_of(places, strides) for _, strides in kernel.indices]),
             walk_of(places, kernel.out[before : before + count]), walk_of(inner, kernel.x[before + axes :]),
             walk_of(inner, kernel.out[before + count :]), row_block, column_block, number,
         )  # fmt: skip

@@ -14,8 +14,10 @@ from .addressing import (
     OPTIONS,
     Walk,
     below,
+    in_one_row,
     language_type,
     number_type,
+    offset_along,
     offset_of,
     position,
     power,
@@ -45,15 +47,15 @@ def _clear(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _keys(  # type: ignore[no-untyped-def]
-    indices, keys, count: tl.constexpr, walks: tl.constexpr, sizes: tl.constexpr, block: tl.constexpr,
-    number: tl.constexpr,
+    indices, keys, count: tl.constexpr, walks: tl.constexpr, axes: tl.constexpr, sizes: tl.constexpr,
+    block: tl.constexpr, number: tl.constexpr,
 ):  # fmt: skip
     """The number of the row that is named at each place."""
     place = tl.program_id(0).to(number) * block + tl.arange(0, block)
     is_there = below(place, count, block)
     key = tl.zeros((block,), tl.int64)
     for axis in tl.static_range(len(sizes)):
-        at = offset_of(place, walks[axis])
+        at = offset_along(place, walks, axis, axes)
         key = key * sizes[axis] + position(indices[axis], at, is_there, sizes[axis])
     tl.store(keys + place, key.to(keys.dtype.element_ty), mask=is_there)
 
@@ -115,7 +117,7 @@ class ScatterKernel:
         before, axes, count = len(kernel.outer), len(kernel.sizes), len(kernel.places)
         shape = (*kernel.outer, *kernel.sizes, *kernel.inner)
         given = (*kernel.outer, *kernel.places, *kernel.inner)
-        walks = tuple([walk_of(kernel.places, strides) for _, strides in kernel.indices])
+        walks, walked = in_one_row([walk_of(kernel.places, strides) for _, strides in kernel.indices])
         number = number_type(
             (shape, kernel.out), (given, kernel.value), *((kernel.places, strides) for _, strides in kernel.indices)
         )
@@ -134,7 +136,7 @@ class ScatterKernel:
         )  # fmt: skip
         block = min(_BLOCK, power(places))
         self._grid = (programs(places, block),)
-        self._constants = (places, walks, kernel.sizes, block, number)
+        self._constants = (places, walks, walked, kernel.sizes, block, number)
         if self._has_places and not self._is_empty:
             self.scratch = self._sums.scratch
 

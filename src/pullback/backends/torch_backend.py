@@ -240,10 +240,12 @@ _count = torch._C._storage_Use_Count
 def _users(raw: Any) -> tuple[int, int, bool]:
     """How many use a tensor's storage, how many hold the Python object that stands for it, and whether all are counted.
 
-    Memory of other libraries, which cannot be resized, and that of several processes has users that are not.
+    Memory of other libraries, which cannot be resized, and that of several processes has users that are not. (Of a
+    GPU's memory PyTorch always says that processes share it.)
     """
     storage = raw.untyped_storage()
-    return _count(storage._cdata), getrefcount(storage), storage.resizable() and not storage.is_shared()
+    is_counted = storage.resizable() and not (raw.is_cpu and storage.is_shared())
+    return _count(storage._cdata), getrefcount(storage), is_counted
 
 
 def _count_alone() -> tuple[int, int, bool]:

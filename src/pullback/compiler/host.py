@@ -20,6 +20,12 @@ def is_on_host(device: str) -> bool:
     return device == "numpy" or target_of(device) == "llvm"
 
 
+def run_whole(device: str) -> frozenset[str]:
+    """The kernels that are run as a whole where programs on a device run, and are not to be expanded."""
+    abilities = getattr(target_for(device), "abilities", None)
+    return frozenset() if abilities is None else abilities.whole
+
+
 def target_of(device: str) -> str | None:
     """The name of the target that programs on a device are made for."""
     target = target_for(device)

@@ -68,8 +68,22 @@ def _wide(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtypes.from_numpy(dtype) in (dtypes.float16, dtypes.bfloat16) else dtype
 
 
+def _cross_entropy(
+    x: Value, target: Value, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Form:
+    if x.ndim != 2 or type(target) is not Value or target.shape != x.shape[:1] or x.dtype.kind not in "fV":
+        return None
+    wide = _wide(x.dtype)
+    return [(target.shape if reduction == "none" else (), x.dtype), (target.shape, wide), ((), wide)]
+
+
+def _cross_entropy_gradient(g: Value, x: Value, *options: Any) -> Form:
+    return x.shape, x.dtype
+
+
 #: By the name of a kernel: the form of what it makes of these arguments, or None where an example must show it.
 FORMS: dict[str, Callable[..., Form]] = {
     "astype": _astype, "zeros_like": _like, "ones_like": _like, "concat": _concat, "take": _take,
+    "cross_entropy": _cross_entropy, "cross_entropy_gradient": _cross_entropy_gradient,
     "attention": _attention, "attention_gradient": _attention_gradient,
 }  # fmt: skip

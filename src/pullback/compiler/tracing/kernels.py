@@ -18,13 +18,13 @@ from ..host import has_kernel, host_dtype
 from . import averages
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
-_EXPANDED = frozenset(
-    ("widened", "narrowed", "blockwise", "reciprocal_deviation", "cross_entropy_gradient", "sum_of_squares")
-)
+_EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares"))
 
 #: Kernels that take functions, or constants of other kinds than arrays: what they do with symbols is written down.
 _NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul"))
 
+
+_MANY_CLASSES = 1024
 
 #: Scores of attention with dropout up to which it is made of products and elementwise work: no native kernel drops.
 MOST_SCORES = 1 << 24
@@ -36,12 +36,14 @@ def _unless_library(method: Any) -> Any:
 
 
 def _whole_for_libraries(op: str, kernel: Any, own: int = 0) -> Any:
-    """The same of a function that begins with `own` arguments which are not the kernel's."""
+    """The same of a function that begins with `own` arguments which are not the kernel's; also for those kernels that
+    the program's target runs whole.
+    """
 
     @wraps(kernel)
     def chosen(*args: Any, **named: Any) -> Any:
         recorder = _recorder_of(args, named)
-        return kernel(*args, **named) if recorder.library is None else recorder.record(op, args[own:], named)
+        return recorder.record(op, args[own:], named) if recorder.runs_whole(op) else kernel(*args, **named)
 
     return chosen
 
@@ -151,7 +153,16 @@ class TraceKernels(Kernels):
     def cross_entropy(self, x: Any, target: Any, weight: Any, ignore_index: int, *options: Any) -> Any:
         counted = self.where(self.not_equal(target, ignore_index), target, self.zeros_like(target))
         _note_bounds(counted, x.shape[1] if x.ndim > 1 else x.shape[0])
-        return _expanded_or_whole(self, "cross_entropy", (x, target, weight, ignore_index, *options))
+        return self._loss("cross_entropy", x, (x, target, weight, ignore_index, *options))
+
+    def cross_entropy_gradient(self, g: Any, x: Any, *options: Any) -> Any:
+        return self._loss("cross_entropy_gradient", x, (g, x, *options))
+
+    def _loss(self, op: str, x: Any, args: tuple[Any, ...]) -> Any:
+        """Of few classes in loops with what is around it, on every target; of many, a library's kernel is as good."""
+        recorder = _recorder_of((x,), None)
+        is_large = recorder.library is not None or x.shape[-1] >= _MANY_CLASSES
+        return _expanded_or_whole(self, op, args) if is_large else portable.bind(op, self)(*args)
 
     @_unless_library
     def vecdot(self, x: Any, y: Any, axis: int) -> Any:

@@ -13,7 +13,7 @@ from ... import backends, dtypes
 from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ...operations import OPERATIONS
-from ..host import HOST, host_dtype, is_on_host, memory_of, target_of
+from ..host import HOST, host_dtype, is_on_host, memory_of, run_whole, target_of
 from ..program import Instruction, Value
 from .blind import Blind
 from .shapes import form_of, library_form_of
@@ -34,6 +34,7 @@ class Recorder:
         self._foreign: tuple[type, ...] = ()  # arrays and dtypes of a library's in whose memory the host works
         self.memory: Any = None  # whose arrays it works on, where it names the host's kernels
         self.is_on_host = is_on_host(device)  # whether these are in the host's memory
+        self._whole = run_whole(device)
         if target_of(device) == "xla":
             self.library = backends.for_device(device)[0]
         else:
@@ -47,6 +48,10 @@ class Recorder:
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
         self.requirements: dict[Value, None] = {}  # arrays of bool that must be true everywhere
         self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of array or owner: the arrays met, kept alive
+
+    def runs_whole(self, op: str) -> bool:
+        """Whether a kernel is run as one where the program runs, and must not be expanded into simpler ones."""
+        return self.library is not None or op in self._whole
 
     @property
     def arrays_of(self) -> Any:

@@ -7,10 +7,11 @@ CONVOLUTIONS = frozenset(
 )
 POOLING = frozenset(("max_pool", "max_pool_indices", "pool_gather", "pool_scatter"))
 ATTENTION = frozenset(("attention", "attention_gradient"))
+LOSSES = frozenset(("cross_entropy", "cross_entropy_gradient"))
 #: What makes its results in memory of its own, which nothing else is written to: they stay there.
-MAKES_MEMORY = CONVOLUTIONS | ATTENTION
+MAKES_MEMORY = CONVOLUTIONS | ATTENTION | {"cross_entropy_gradient"}
 #: What waits for nothing and reads nothing on the host, so that its launches can be captured.
-CAPTURED = MAKES_MEMORY | POOLING | frozenset((
+CAPTURED = MAKES_MEMORY | POOLING | LOSSES | frozenset((
     "matmul", "argmax", "argmin", "cumulative_sum", "cumulative_prod", "positive", "sum", "prod", "max", "min", "mean",
     "add", "subtract", "multiply", "divide", "conj", "real", "imag", "exp", "abs", "where", "sort", "argsort",
     "ssm_scan", "ssm_scan_gradient", "recurrence",

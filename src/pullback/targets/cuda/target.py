@@ -8,7 +8,7 @@ from typing import Any
 from ..kernels import Schedule
 from ..llvm.target import TARGET as PROCESSOR
 from ..protocol import Abilities
-from .operations import CONVOLUTIONS, MAKES_MEMORY, POOLING
+from .operations import CONVOLUTIONS, LOSSES, MAKES_MEMORY, POOLING
 
 
 class CudaTarget:
@@ -17,7 +17,7 @@ class CudaTarget:
     name = "cuda"
     abilities = Abilities(
         multiplies_half=True,
-        whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | {
+        whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | LOSSES | {
             "cumulative_sum", "cumulative_prod", "argmax", "argmin", "ssm_scan", "ssm_scan_gradient", "recurrence",
         },
         makes_memory=MAKES_MEMORY,

@@ -22,7 +22,9 @@ from ...llvm.loops.loop_form import ROW, TOTAL, simplest
 
 _LONGEST_ROW = 16384  # elements of a row that a program has at once
 _MOST_STRIPES = 264  # two programs for each multiprocessor of the largest GPUs
-_FLAT_BLOCK = 1024
+_FLAT_BLOCK = 2048
+_FEW_ARRAYS = 5  # with more of them a program has fewer elements of each at once
+_SMALL = 1 << 18  # elements that are summed up in one go
 _LONG_BLOCK = 4096  # elements of a long row that a program has at once
 
 
@@ -80,32 +82,34 @@ def blocks_of(loop: Loop) -> Blocks:
     if kind == "flat":
         rows, columns = 1, rows * columns
         levels = tuple(["number" if level == "number" else "element" for level in levels])
-        column_block = min(_FLAT_BLOCK, _power(columns))
+        most = _FLAT_BLOCK if len(loop.reads) + len(loop.writes) <= _FEW_ARRAYS else _FLAT_BLOCK // 4
+        column_block = min(most, _power(columns))
         programs = -(-columns // column_block)
         stripes, row_block = 1, 1
         if accumulated:
-            column_block = min(4 * _FLAT_BLOCK, _power(columns))
+            column_block = min(2 * _FLAT_BLOCK, _power(columns))
             programs = min(-(-columns // column_block), 2 * _MOST_STRIPES)
     elif kind == "tiles":
         row_block, column_block = min(32, _power(rows)), min(32, _power(columns))
         stripes, programs = -(-rows // row_block), -(-columns // column_block)
     elif kind == "columns":
-        column_block = min(128 if columns >= 4096 else 32, _power(columns))
-        row_block = min(4096 // column_block, _power(rows), 64)
+        row_block = min(32, _power(rows))
+        is_small = rows * columns <= _SMALL
+        column_block = min(32 if is_small else max(128, 2048 // row_block), _power(columns))
         programs = -(-columns // column_block)
-        stripes = max(1, min(-(-rows // (4 * row_block)), 2 * _MOST_STRIPES // programs))
+        stripes = 1 if is_small else max(1, min(-(-rows // row_block), 3 * _MOST_STRIPES // programs))
     else:
         programs = 1
         if kind == "rows":
             column_block = _power(columns)
-            row_block = max(1, min(2048 // column_block, _power(rows)))
+            row_block = max(1, min((2048 if accumulated else 1024) // column_block, _power(rows)))
         else:
             column_block, row_block = _LONG_BLOCK, 1
         stripes = -(-rows // row_block)
         if accumulated:
-            stripes = min(stripes, _MOST_STRIPES)
+            stripes = min(stripes, 2 * _MOST_STRIPES)
     stripes, programs = max(stripes, 1), max(programs, 1)
-    warps = _warps(row_block * column_block)
+    warps = 4 if kind == "flat" and column_block > 256 else _warps(row_block * column_block)
     return Blocks(loop, kind, rows, columns, row_block, column_block, stripes, programs, warps, levels, accumulated)
 
 
@@ -157,4 +161,4 @@ def _power(n: int) -> int:
 
 
 def _warps(elements: int) -> int:
-    return 1 if elements <= 128 else 2 if elements <= 256 else 4 if elements <= 2048 else 8 if elements <= 8192 else 16
+    return 1 if elements <= 128 else 2 if elements <= 1024 else 4 if elements <= 4096 else 8 if elements <= 8192 else 16

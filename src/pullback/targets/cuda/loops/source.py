@@ -10,7 +10,7 @@ from ...llvm.loops.loop_form import ROW, TOTAL
 from .blocks import Blocks
 from .scalar_code import computed_in, converted, expression, number, stored, type_name
 
-_FINISHED_AT_ONCE = 64, 32  # parts and columns that the second kernel adds up at a time
+_FINISHED_AT_ONCE = 128, 16  # parts and columns that the second kernel adds up at a time
 _LEAST = {8: -(2**7), 16: -(2**15), 32: -(2**31), 64: -(2**63)}
 
 
@@ -64,6 +64,7 @@ class _Writer:
         self.index = "tl.int64" if self._is_wide() else "tl.int32"
         self.row_mask = blocks.rows % blocks.row_block != 0 or not blocks.rows
         self.column_mask = blocks.columns % blocks.column_block != 0 or not blocks.columns
+        self._dense = _dense(blocks.inner)
         self.shape = f"({blocks.row_block}, {blocks.column_block})"
 
     # -- the whole ---------------------------------------------------------------------------------
@@ -189,6 +190,8 @@ class _Writer:
         return " & ".join(parts)
 
     def _offset(self, access: Access) -> str:
+        if self.blocks.kind == "flat" and any(access.strides) and access.strides == self._dense:
+            return "column"  # which the compiler sees to be neighbours
         terms = [
             f"x{axis}" if stride == 1 else f"x{axis} * {stride}" for axis, stride in enumerate(access.strides) if stride
         ]
@@ -426,6 +429,11 @@ class _Writer:
         self.line("tl.debug_barrier()")  # another thread may have to read it for the next row
 
 
+def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array without gaps, in C's order."""
+    return tuple([prod(sizes[axis + 1 :]) for axis in range(len(sizes))])
+
+
 def is_gathered(step: Step) -> bool:
     """Whether a step is known only when the loop has ended."""
     return step.op in TOTAL or step.op == "column_sum"
@@ -489,6 +497,7 @@ def _finish(blocks: Blocks) -> str:
     names = [f"r{i}" for i in range(len(loop.reads))] + [f"w{i}" for i in range(len(loop.writes))]
     names += [f"p{n}" for n in blocks.accumulated]
     lines = ["@triton.jit", f"def finish({', '.join(names)}):", "    program = tl.program_id(0)"]
+    first_program = 0
     for n in blocks.accumulated:
         write = loop.writes[n]
         step = loop.steps[write.step]
@@ -499,7 +508,7 @@ def _finish(blocks: Blocks) -> str:
         high = high if is_column else 1024
         row, column, one, all_ = f"row{n}", f"column{n}", f"one{n}", f"all{n}"
         body = [
-            f"{column} = program * {wide} + tl.arange(0, {wide})[None, :]",
+            f"{column} = (program - {first_program}) * {wide} + tl.arange(0, {wide})[None, :]",
             f"{all_} = tl.full(({high}, {wide}), {_neutral(step)}, {type_name(accumulated_in(step))})",
             f"for start{n} in range(0, {count}, {high}):",
             f"    {row} = start{n} + tl.arange(0, {high})[:, None]",
@@ -518,7 +527,9 @@ def _finish(blocks: Blocks) -> str:
             if stride and is_column:
                 offset.append(f"{at} * {stride}")
         body.append(f"tl.store(w{n} + ({' + '.join(offset) or f'{column} * 0'}), result{n}, mask={column} < {columns})")
-        lines.append(f"    if program * {wide} < {columns}:")
+        last_program = first_program + -(-columns // wide)
+        lines.append(f"    if (program >= {first_program}) & (program < {last_program}):")
+        first_program = last_program
         lines += ["        " + one for one in body]
     return "\n".join(lines) + "\n"
 
@@ -526,4 +537,4 @@ def _finish(blocks: Blocks) -> str:
 def finishing_programs(blocks: Blocks) -> int:
     """How many programs the second kernel has."""
     ops = [blocks.loop.steps[blocks.loop.writes[n].step].op for n in blocks.accumulated]
-    return -(-blocks.columns // _FINISHED_AT_ONCE[1]) if "column_sum" in ops else 1
+    return sum([-(-blocks.columns // _FINISHED_AT_ONCE[1]) if op == "column_sum" else 1 for op in ops])

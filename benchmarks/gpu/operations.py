@@ -1,9 +1,11 @@
 """The operation suite on GPUs: values, gradients and second derivatives are NumPy's.
 
-    python -m benchmarks.gpu.operations [--processes 16] [--limit 360] [torch:cuda:0] [jax:gpu:0] [cupy:0]
+    python -m benchmarks.gpu.operations [--processes 16] [--limit 360] [--compiled] [torch:cuda:0] [jax:gpu:0] [cupy:0]
 
-Several processes share the samples and the GPU: most of the time goes into the libraries' compilers. Prints each sample
-that fails, and a table of how many passed on each device; `--limit` is how many seconds a device may take.
+With `--compiled` every sample is compiled, and compared with the eager operation on the same device; then random
+functions are: values, gradients and second derivatives. Several processes share the samples and the GPU: most of the
+time goes into the libraries' compilers. Prints each sample that fails, and a table of how many passed on each device;
+`--limit` is how many seconds a device may take.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 DEVICES = ("torch:cuda:0", "jax:gpu:0", "cupy:0")
@@ -53,6 +55,25 @@ def environment(cache: str) -> dict[str, str]:
     }
 
 
+def compiled_outcome(task: tuple[str, int]) -> Outcome:
+    """Compare one sample, compiled, with the eager operation; numbers from the samples' on are random functions."""
+    from tests.compiler import test_random_programs
+    from tests.compiler.xla.test_operations import TRACEABLE, check
+
+    device, number = task
+    start = time.perf_counter()
+    name = f"random {number - len(TRACEABLE)}" if number >= len(TRACEABLE) else TRACEABLE[number].name
+    try:
+        if number < len(TRACEABLE):
+            check(TRACEABLE[number], device)
+        else:
+            test_random_programs.check(number - len(TRACEABLE), device)
+        message = ""
+    except Exception as error:
+        message = f"{type(error).__name__}: {str(error).strip()[:300]}"
+    return Outcome(name, message, time.perf_counter() - start)
+
+
 def outcome(task: tuple[str, int]) -> Outcome:
     """Compare one sample, given by its number, with NumPy."""
     from tests.backends.test_operations import check, derivatives
@@ -69,11 +90,13 @@ def outcome(task: tuple[str, int]) -> Outcome:
     return Outcome(f"{sample.operation}-{sample.name}", message, time.perf_counter() - start)
 
 
-def outcomes(device: str, numbers: list[int], processes: int, limit: float) -> Iterator[Outcome]:
+def outcomes(
+    device: str, numbers: list[int], processes: int, limit: float, function: Callable[[tuple[str, int]], Outcome]
+) -> Iterator[Outcome]:
     """Those of the samples that were compared within `limit` seconds, as they come."""
     end = time.monotonic() + limit
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        found = pool.imap_unordered(outcome, [(device, number) for number in numbers])
+        found = pool.imap_unordered(function, [(device, number) for number in numbers])
         for _ in numbers:
             try:
                 yield found.next(timeout=max(0.0, end - time.monotonic()))
@@ -81,11 +104,17 @@ def outcomes(device: str, numbers: list[int], processes: int, limit: float) -> I
                 return
 
 
-def compare(device: str, numbers: list[int], processes: int, limit: float) -> Count:
+def compare(
+    device: str,
+    numbers: list[int],
+    processes: int,
+    limit: float,
+    function: Callable[[tuple[str, int]], Outcome] = outcome,
+) -> Count:
     """Run the samples on a device and print those that fail."""
     start = time.monotonic()
     done = []
-    for one in outcomes(device, numbers, processes, limit):
+    for one in outcomes(device, numbers, processes, limit, function):
         done.append(one)
         if one.message:
             print(f"  {device} {one.name}: {one.message}", flush=True)
@@ -119,6 +148,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--processes", type=int, default=min(16, os.cpu_count() or 1))
     parser.add_argument("--limit", type=float, default=360.0, help="seconds for each device")
     parser.add_argument("--samples", type=int, help="how many, spread over all of them")
+    parser.add_argument("--compiled", action="store_true", help="compile the samples, and random functions")
+    parser.add_argument("--random", type=int, default=1000, help="how many random functions")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= environment(cache)
@@ -126,7 +157,15 @@ def main(arguments: list[str]) -> int:
 
         numbers = spread(len(SAMPLES), options.samples)
         devices = options.devices or installed()
-        counts = [compare(device, numbers, options.processes, options.limit) for device in devices]
+        if options.compiled:
+            from tests.compiler.xla.test_operations import TRACEABLE
+
+            numbers = [
+                *spread(len(TRACEABLE), options.samples),
+                *range(len(TRACEABLE), len(TRACEABLE) + options.random),
+            ]
+        function = compiled_outcome if options.compiled else outcome
+        counts = [compare(device, numbers, options.processes, options.limit, function) for device in devices]
     print_table(counts)
     return 0 if all(one.failed == one.unfinished == 0 for one in counts) else 1
 

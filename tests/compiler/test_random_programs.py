@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,19 @@ import pytest
 
 import pullback as pb
 
+from ..backends.test_operations import everything_on
 from .random_functions import RandomFunction, derivatives
 
 FEW, MANY = 120, 2000
 
 
-def check(seed: int) -> None:
+def check(seed: int, device: str = "numpy") -> None:
     function = RandomFunction(seed)
     directions = [function._numbers(a.shape) for a in function.arguments]
     computed = derivatives(function, directions)
-    arguments = [pb.asarray(a) for a in function.arguments]
-    with pb.guard("off"), np.errstate(all="ignore"):
+    arguments = [pb.asarray(a, device=device) for a in function.arguments]
+    elsewhere = nullcontext() if device == "numpy" else everything_on(device)
+    with elsewhere, pb.guard("off"), np.errstate(all="ignore"):
         expected = computed(*arguments)
         compiled = pb.compile(computed)
         found = compiled(*arguments)

@@ -58,12 +58,16 @@ class BuiltOnLibrary:
         }
 
 
-def built_on_library(program: Program, library: Any, device: str, bound: list[bool] | None = None) -> BuiltOnLibrary:
-    """A program on a library's arrays. `bound` says of each input whether calls give the same array again and again."""
+def built_on_library(
+    program: Program, library: Any, device: str, bound: list[bool] | None = None, is_guarded: bool = False
+) -> BuiltOnLibrary:
+    """A program on a library's arrays. `bound` says of each input whether calls give the same array again and again;
+    `is_guarded`, whether its last output says that all is well.
+    """
     if target_of(device) == "cuda":
         from ..cuda.executable import CudaExecutable
 
-        on_gpu = CudaExecutable(program, library, device, bound or [False] * len(program.inputs))
+        on_gpu = CudaExecutable(program, library, device, bound or [False] * len(program.inputs), is_guarded)
         return BuiltOnLibrary(on_gpu, inventory(on_gpu.calls, "torch"), {"arena": on_gpu.arena_bytes})
     from ..xla.executable import XlaExecutable
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import weakref
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Callable
 
+from ... import tree
+from ...autodiff.base import make
 from ...autodiff.graph import Leaf
 from ...tensors.writing import separate
 from ..deferral import signals_later
 from ..host import host_dtype
-from .arguments import on_device
+from .arguments import is_whole, on_device
 from .inputs import sole_holder
 from .specialization import RefusedError
 
@@ -119,6 +122,10 @@ class LibraryCall:
         self._kept = kept  # what the native check reads
         self._quiet = signals_later if made.changes_something else nullcontext
         self.is_sole = sole_holder(made.library)
+        self._arguments = [i for i, source in enumerate(sources) if isinstance(source, ArgumentSource)]
+        # Whoever hears later that a call failed finds nothing changed: only what the program itself updates may be.
+        self._may_wait = made.later is not None and not (made.cells or made.left)
+        self._may_wait = self._may_wait and all(sources[i].is_tensor for i in self._arguments)
         self.updated = {id(entry.tensor) for entry in made.inputs if entry.is_updated and entry.tensor is not None}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -133,8 +140,20 @@ class LibraryCall:
                 if array is None:
                     return NotImplemented
                 inputs.append(array)
+            again = None
+            if self._may_wait:
+                held = [(self._sources[i].find(given), inputs[i]) for i in self._arguments]
+                again = partial(self._again, args, kwargs, held)
             try:
-                return made.run_gathered(None, inputs)
+                return made.run_gathered(None, inputs, again)
             except RefusedError:
                 pass
+        return on_device(self._function, args, kwargs, self._device)
+
+    def _again(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: list[tuple[Any, Any]]) -> Any:
+        """Make a call operation by operation, on the arrays that tensors had then."""
+        before = {id(tensor): make(raw, None) for tensor, raw in held if tensor._raw is not raw}
+        if before:
+            leaves, structure = tree.flatten((args, kwargs), is_leaf=is_whole)
+            args, kwargs = tree.unflatten(structure, [before.get(id(leaf), leaf) for leaf in leaves])
         return on_device(self._function, args, kwargs, self._device)

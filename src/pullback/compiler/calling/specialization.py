@@ -23,6 +23,7 @@ from ..tracing.trace import Trace
 from .arguments import Arguments
 from .building import PROCESSOR, Built, built_on_library, host_arrays
 from .inputs import Input, gathered, gathered_from, misfit
+from .later import Later, Run
 
 
 class Specialization:
@@ -63,6 +64,7 @@ class Specialization:
         self.kernels: list[Any] = []
         self.memory: dict[str, int] = {}
         self.built: Any = None
+        self.later: Any = None  # runs of which it is not known yet whether all was well
         self._execute: Callable[[list[Any]], list[Any]]  # from inputs to outputs; it updates inputs
 
     # -- does it fit? ------------------------------------------------------------------------------
@@ -110,9 +112,11 @@ class Specialization:
             self._execute = self._on_host(self.built.execute)
         else:
             bound = [entry.holder is not None for entry in self.inputs]
-            self.built = built_on_library(self.program, self.library, self.device, bound)
+            self.built = built_on_library(self.program, self.library, self.device, bound, self.is_guarded)
             self._execute = self._on_library(self.built.run)
         self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
+        if self.is_guarded and self.library is not None and self.library.writable:
+            self.later = Later(self.slots, self.turn, self.built.executable.reset)
 
     def _on_host(self, execute: Callable[[list[Any], list[Any]], None]) -> Callable[[list[Any]], list[Any]]:
         """Run on memory: outputs are allocated, updated inputs are written."""
@@ -175,8 +179,15 @@ class Specialization:
         """Who has this may run the program: its numbers, places in random streams and memory are for one run."""
         return nullcontext() if self.built is None else self.built.executable.lock
 
-    def run_gathered(self, arguments: Arguments | None, inputs: list[Any]) -> Any:
-        """The same for who has its turn; the arguments are needed where they are written to or need a gradient."""
+    def run_gathered(
+        self, arguments: Arguments | None, inputs: list[Any], again: Callable[[], Any] | None = None
+    ) -> Any:
+        """The same for who has its turn; the arguments are needed where they are written to or need a gradient.
+
+        With `again`, which makes the call operation by operation, nobody waits to see whether all is well.
+        """
+        if self.later is not None:
+            self.later.glance() if again is not None else self.later.look()
         for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
@@ -196,16 +207,21 @@ class Specialization:
             raise
         residuals = [] if self.vjp is None else self.vjp.kept(inputs, outputs)
         del inputs
-        if self.is_guarded and not self._is_true(outputs.pop()):
+        flag = outputs.pop() if self.is_guarded else True
+        if again is not None and self.later is not None:
+            result = self._concluded(arguments, outputs, residuals)
+            self.later.add(Run(flag, result, again, states))
+            return result
+        if not self._is_true(flag):
             self._take_back(states)
+            if self.later is not None:
+                self.built.executable.reset()
             raise RefusedError
         return self._concluded(arguments, outputs, residuals)
 
     def _is_true(self, flag: Any) -> bool:
         """The value of an array of bool, for which the host may have to wait."""
-        if self.library is not None and self.library.writable:
-            return bool(flag)
-        return bool(np.asarray(flag))  # JAX's own `bool` takes twice as long
+        return bool(flag if self.later is not None else np.asarray(flag))  # JAX's own `bool` takes twice as long
 
     def _take_back(self, states: list[tuple[Any, Any]]) -> None:
         """Undo what was done for a run that has changed nothing."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ...backends.torch_memory import on_host, torch_dtype
+from ...targets.cuda.operations import CREATION
 from ..host import HOST
 from ..interpreter import arrays_in
 from ..program import Program, Value, mapped
@@ -37,7 +38,10 @@ def evaluate(program: Program, inputs: list[Any], xp: Any, device: Any) -> tuple
             elif instruction.op == "call_custom":
                 made = HOST.call_custom(*mapped(instruction.args, on_device))
             else:
-                made = getattr(xp, instruction.op)(*_translated(mapped(instruction.args, on_device)))
+                args = _translated(mapped(instruction.args, on_device))
+                if instruction.op in CREATION and args[-1] is None:
+                    args = (*args[:-1], torch.empty(0, device=device))  # beside which it is made
+                made = getattr(xp, instruction.op)(*args)
         except Exception as error:
             error.add_note(f"in {instruction!r}" + (f", {instruction.site}" if instruction.site else ""))
             raise

@@ -15,6 +15,7 @@ from ..lowering.lower import lower
 from ..passes import optimize
 from ..program import Program, Value
 from .evaluation import evaluate
+from .halting import Flags, halting
 
 _ALIGNMENT = 16
 
@@ -26,13 +27,21 @@ class CudaExecutable:
     read and written there; others are copied to places of the program's own, those of NumPy's all at once.
     """
 
-    def __init__(self, program: Program, library: Any, device: str, bound: list[bool]) -> None:
+    def __init__(
+        self, program: Program, library: Any, device: str, bound: list[bool], is_guarded: bool = False
+    ) -> None:
         self.lock = threading.RLock()  # who has it may run the program
         self._library, self._device = library, torch.device(device.removeprefix("torch:"))
+        self._traced = program
+        self._halted: Any = None  # whether a run has failed, on the device
+        self._flags: Any = None
+        if is_guarded:
+            program, halted = halting(program)
+            self._halted, self._flags = self._empty(halted).zero_(), Flags(self._device)
+            bound = [*bound, True]
         self._drawn = DrawnFirst(program)
         self._bound = [*bound, *[False] * len(self._drawn.values)]
         drawn = set(self._drawn.values)
-        self._traced = program
         given = Program(
             [*program.inputs, *self._drawn.values],
             [one for one in program.instructions if not drawn.issuperset(one.results) or not one.results],
@@ -45,7 +54,7 @@ class CudaExecutable:
         self.calls = schedule.calls
         self._executable = TARGET.compile(schedule, library, self._device)
         self.arena_bytes = self._executable.arena_bytes
-        self._updated = [given.inputs.index(target) for target, _ in program.updates]
+        self._updated = [given.inputs.index(target) for target, _ in self._traced.updates]
         self._is_constant = [value in given.constants for value in given.inputs]
         self._values = given.inputs
         self._unused = [torch.empty(1, device=self._device)] * len(schedule.inputs)
@@ -54,8 +63,14 @@ class CudaExecutable:
         self._upload = _Upload(self._device)
 
     def run(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Run once, on tensors and NumPy's arrays in the order of the program's inputs."""
-        inputs = [*inputs, *self._drawn.draw(inputs)] if self._drawn else inputs
+        """Run once, on tensors and NumPy's arrays in the order of the program's inputs.
+
+        Of a guarded program the last output is a `Flag`, which comes when the device has got that far.
+        """
+        if self._halted is not None:
+            inputs = [*inputs, self._halted]
+        if self._drawn:
+            inputs = [*inputs, *self._drawn.draw(inputs)]
         with self.lock:
             places = list(self._unused)
             arrays: list[tuple[int, np.ndarray]] = []
@@ -70,11 +85,20 @@ class CudaExecutable:
                     places[number] = self._place(number).copy_(array)
             self._upload.to(places, arrays, self._values)
             self._executable.run(places, self._outputs)
-            outputs = [place.clone() for place in self._outputs]
+            if self._flags is None:
+                outputs = [place.clone() for place in self._outputs]
+            else:
+                *places_of_outputs, flag = self._outputs
+                outputs = [*[place.clone() for place in places_of_outputs], self._flags.send(flag)]
         for number in self._updated:
             if places[number] is not inputs[number]:
                 inputs[number] = places[number].clone()
         return outputs, [inputs[number] for number in self._updated]
+
+    def reset(self) -> None:
+        """Let runs change something again after one has failed."""
+        if self._halted is not None:
+            self._halted.zero_()
 
     def interpret(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
         """The same operation by operation, without compiling, and without writing over anything."""

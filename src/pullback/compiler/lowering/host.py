@@ -39,7 +39,7 @@ def _likeness(instruction: Instruction) -> Iterator[Any]:
     if instruction.op == "attention":
         return iter((args[0], None))
     if instruction.op == "attention_gradient":
-        return iter([arg for arg, needed in zip(args[1:4], args[7]) if needed])
+        return iter([arg for arg, needed in zip((*args[1:4], None), args[7]) if needed])
     return repeat(None)
 
 

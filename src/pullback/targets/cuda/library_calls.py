@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import Call, Hole, Host
 from .memory import Memory, torch_dtype
-from .operations import CAPTURED
+from .operations import CAPTURED, CREATION
 
 
 def can_be_captured(kernel: Host) -> bool:
@@ -55,7 +55,10 @@ def _results(kernel: Host, made: Any) -> list[Any]:
 
 def _arguments(call: Call, memory: Memory) -> tuple[Any, ...]:
     arrays = [memory.view(location, *form) for location, form in zip(call.reads, call.kernel.reads)]
-    return _filled(call.kernel.args, arrays)
+    args = _filled(call.kernel.args, arrays)
+    if call.kernel.op in CREATION and args[-1] is None:
+        return (*args[:-1], memory.anything)  # beside which it is made
+    return args
 
 
 def _filled(args: Any, arrays: list[Any]) -> tuple[Any, ...]:

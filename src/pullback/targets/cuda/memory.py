@@ -25,15 +25,18 @@ class Memory:
         self.arena_bytes = self._scratch_start + scratch_bytes
         self._arena = allocated(self.arena_bytes, schedule, device)
         self._constants = {
-            buffer: (array if isinstance(array, torch.Tensor) else library.on_host(array))
-            .to(device)
-            .contiguous()
-            .reshape(-1)
-            .view(torch.uint8)
+            buffer: _bytes(
+                (array if isinstance(array, torch.Tensor) else library.on_host(array)).to(device).contiguous()
+            )
             for buffer, array in schedule.constants
         }
         self.given: dict[str, Sequence[Any]] = {}
         self._bound: dict[Buffer, Any] = {}  # what a library has made, in memory of its own
+
+    @property
+    def anything(self) -> Any:
+        """A tensor on the device."""
+        return self._arena
 
     def bind(self, buffer: Buffer, tensor: Any) -> None:
         """Note where a library has put what it made."""
@@ -59,7 +62,7 @@ class Memory:
             whole = self._constants[buffer]
         else:
             tensor = self.given[kind][buffer.index]
-            whole = tensor.reshape(-1).view(torch.uint8)
+            whole = _bytes(tensor)
         return whole[location.offset :].view(torch_dtype(dtype))
 
     def view(self, location: Location, dtype: str, shape: Sequence[int], strides: Sequence[int]) -> Any:
@@ -85,6 +88,11 @@ class Memory:
 def scratch_bytes(parts: Sequence[tuple[str, int]]) -> int:
     """How much memory `Memory.scratch` takes for these."""
     return sum(-(-count * torch_dtype(dtype).itemsize // 64) * 64 for dtype, count in parts)
+
+
+def _bytes(tensor: Any) -> Any:
+    """The memory of a contiguous tensor."""
+    return tensor.reshape(-1).view(torch.uint8) if tensor.numel() else tensor.new_empty(0, dtype=torch.uint8)
 
 
 def allocated(nbytes: int, schedule: Schedule, device: Any) -> Any:

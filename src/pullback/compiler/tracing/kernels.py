@@ -36,14 +36,12 @@ def _unless_library(method: Any) -> Any:
 
 
 def _whole_for_libraries(op: str, kernel: Any, own: int = 0) -> Any:
-    """The same of a function that begins with `own` arguments which are not the kernel's; also for those kernels that
-    the program's target runs whole.
-    """
+    """The same of a function that begins with `own` arguments which are not the kernel's."""
 
     @wraps(kernel)
     def chosen(*args: Any, **named: Any) -> Any:
         recorder = _recorder_of(args, named)
-        return recorder.record(op, args[own:], named) if recorder.runs_whole(op) else kernel(*args, **named)
+        return kernel(*args, **named) if recorder.library is None else recorder.record(op, args[own:], named)
 
     return chosen
 
@@ -159,10 +157,11 @@ class TraceKernels(Kernels):
         return self._loss("cross_entropy_gradient", x, (g, x, *options))
 
     def _loss(self, op: str, x: Any, args: tuple[Any, ...]) -> Any:
-        """Of few classes in loops with what is around it, on every target; of many, a library's kernel is as good."""
+        """Of few classes in loops with what is around it; of many by the target's own kernel, if it has one."""
         recorder = _recorder_of((x,), None)
-        is_large = recorder.library is not None or x.shape[-1] >= _MANY_CLASSES
-        return _expanded_or_whole(self, op, args) if is_large else portable.bind(op, self)(*args)
+        if x.shape[-1] >= _MANY_CLASSES and op in recorder.run_whole:
+            return recorder.record(op, args)
+        return _expanded_or_whole(self, op, args)
 
     @_unless_library
     def vecdot(self, x: Any, y: Any, axis: int) -> Any:

@@ -34,7 +34,7 @@ class Recorder:
         self._foreign: tuple[type, ...] = ()  # arrays and dtypes of a library's in whose memory the host works
         self.memory: Any = None  # whose arrays it works on, where it names the host's kernels
         self.is_on_host = is_on_host(device)  # whether these are in the host's memory
-        self._whole = run_whole(device)
+        self.run_whole = run_whole(device)  # kernels that its target has, and that are not to be expanded
         if target_of(device) == "xla":
             self.library = backends.for_device(device)[0]
         else:
@@ -48,10 +48,6 @@ class Recorder:
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
         self.requirements: dict[Value, None] = {}  # arrays of bool that must be true everywhere
         self.arrays: dict[int, tuple[Value, Any]] = {}  # by identity of array or owner: the arrays met, kept alive
-
-    def runs_whole(self, op: str) -> bool:
-        """Whether a kernel is run as one where the program runs, and must not be expanded into simpler ones."""
-        return self.library is not None or op in self._whole
 
     @property
     def arrays_of(self) -> Any:

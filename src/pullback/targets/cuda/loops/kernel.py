@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Sequence
 
 from ...kernels import Loop
 from .blocks import Blocks, blocks_of
-from .source import finishing_programs, parts_of, written
+from .source import finishing_programs, is_in_parts, parts_of, written
 
 _HEAD = """import triton
 import triton.language as tl
@@ -25,15 +26,28 @@ class LoopKernel:
     """The kernels of a loop. `scratch` is the memory (dtype, elements) that a launch needs for itself."""
 
     def __init__(self, blocks: Blocks) -> None:
-        self.blocks = blocks
+        self.scratch: list[tuple[str, int]] = parts_of(blocks) if is_in_parts(blocks) else []
+        self._take(blocks)
+
+    def _take(self, blocks: Blocks) -> None:
         main, finish = written(blocks)
+        self.blocks = blocks
         self.source = _HEAD + main + ("\n\n" + finish if finish else "")
-        self.scratch: list[tuple[str, int]] = parts_of(blocks) if finish else []
         made = _compiled(self.source)
         self._main, self._finish = made["loop"], made.get("finish")
 
     def launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:
         """Run on arrays that begin where the loop's do, in its order, and on memory for its parts."""
+        try:
+            self._launch(arrays, scratch)
+        except RuntimeError as error:
+            # Triton 3.6 cannot compile some loops with several rows in a block ("does not dominate this use").
+            if "PassManager" not in str(error) or self.blocks.row_block == 1:
+                raise
+            self._take(replace(self.blocks, row_block=1))
+            self._launch(arrays, scratch)
+
+    def _launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:
         blocks = self.blocks
         gathered = scratch if self.scratch else [arrays[-1]] * len(blocks.accumulated)  # which nobody touches
         self._main[(blocks.programs,)](*arrays, *gathered, num_warps=blocks.warps, enable_fp_fusion=True)

@@ -22,12 +22,13 @@ def guarded(
     bounds: list[tuple[Value, int, int]],
     requirements: list[Value],
     is_for_library: bool = False,
+    is_for_gpu: bool = False,
 ) -> Program:
     """`program` with a check that these values are finite, these indices in their ranges, and all required true.
 
     Squares are added up, and the sum is finite unless one of them is not. A sum that overflows by itself is an alarm
     too; whoever then looks closely finds nothing. For a library, which has a kernel for every sum, those of many small
-    values are one.
+    values are one. On a GPU, where every reduction is a launch, what is required of arrays of one shape is one.
     """
     added: list[Instruction] = []
 
@@ -71,6 +72,14 @@ def guarded(
             below = make("less", (indices, end), indices.shape, _BOOL)
             fits = make("logical_and", (fits, below), indices.shape, _BOOL)
         flags.append(make("all", (fits, None, False), (), _BOOL))
+    if is_for_gpu:
+        alike: dict[Any, Value] = {}
+        for required in requirements:
+            before = alike.get(required.shape)
+            if before is not None:
+                required = make("logical_and", (before, required), required.shape, _BOOL)
+            alike[required.shape] = required
+        requirements = list(alike.values())
     for required in requirements:
         flags.append(make("all", (required, None, False), (), _BOOL))
     finite = flags[0]

@@ -126,6 +126,15 @@ class LibraryCall:
         # Whoever hears later that a call failed finds nothing changed: only what the program itself updates may be.
         self._may_wait = made.later is not None and not (made.cells or made.left)
         self._may_wait = self._may_wait and all(sources[i].is_tensor for i in self._arguments)
+        # Of a library whose arrays are written, those that are.
+        self._own: list[tuple[int, Any, Any, Any, Any]] = []
+        if made.library.writable:
+            found = [(i, s.tensor) for i, s in enumerate(sources) if type(s) is TensorSource and s.find is None]
+            found = [(i, tensor) for i, tensor in found if made.inputs[i].is_updated]
+            self._own = [(i, t, t._raw.shape, t._raw.dtype, t._raw.device) for i, t in found]
+            self._is_exclusive = made.library.is_exclusive
+        own = {i for i, *_ in self._own}
+        self._others = [(i, source) for i, source in enumerate(sources) if i not in own]
         self.updated = {id(entry.tensor) for entry in made.inputs if entry.is_updated and entry.tensor is not None}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -134,12 +143,14 @@ class LibraryCall:
             return NotImplemented
         with self._lock, self._quiet():
             given, library = (args, kwargs), self._library
-            inputs = []
-            for source in self._sources:
+            inputs: list[Any] = [None] * len(self._sources)
+            if self._own and not self._find_own(inputs):
+                return NotImplemented
+            for i, source in self._others:
                 array = source.array(library, self, given)
                 if array is None:
                     return NotImplemented
-                inputs.append(array)
+                inputs[i] = array
             again = None
             if self._may_wait:
                 held = [(self._sources[i].find(given), inputs[i]) for i in self._arguments]
@@ -149,6 +160,24 @@ class LibraryCall:
             except RefusedError:
                 pass
         return on_device(self._function, args, kwargs, self._device)
+
+    def _find_own(self, inputs: list[Any]) -> bool:
+        """Put the arrays of tensors that the program updates among its inputs, if nobody else sees one of them.
+
+        There may be hundreds of them: what `TensorSource.array` does, with as few calls as can be.
+        """
+        for i, tensor, shape, dtype, device in self._own:
+            raw = tensor._raw
+            if raw.dtype is not dtype or raw.shape != shape or raw.device != device:
+                return False
+            del raw  # which would be counted
+            node = tensor._node
+            if type(node) is Leaf and node.clones:
+                separate(tensor)
+            if not self._is_exclusive(tensor, "_raw"):
+                return False
+            inputs[i] = tensor._raw
+        return True
 
     def _again(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: list[tuple[Any, Any]]) -> Any:
         """Make a call operation by operation, on the arrays that tensors had then."""

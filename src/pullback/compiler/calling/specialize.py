@@ -157,7 +157,9 @@ def specialize(
     bounds = [bound for bound in trace.recorder.bounds if bound[0] in there]  # not those of the walk outside
     requirements = [value for value in trace.recorder.requirements if value in there]
     if trace.checks or bounds or requirements:
-        made.program = guarded(program, trace.checks, bounds, requirements, trace.recorder.library is not None)
+        library = trace.recorder.library
+        on_gpu = library is None and made.library is not None
+        made.program = guarded(program, trace.checks, bounds, requirements, library is not None, on_gpu)
         made.is_guarded = True
     given_arrays = any(isinstance(leaf, np.ndarray) for leaf in arguments.leaves)
     given_tensors = any(isinstance(leaf, Tensor) for leaf in arguments.leaves)

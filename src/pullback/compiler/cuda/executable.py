@@ -40,7 +40,7 @@ class CudaExecutable:
             self._halted, self._flags = self._empty(halted).zero_(), Flags(self._device)
             bound = [*bound, True]
         self._drawn = DrawnFirst(program)
-        self._bound = [*bound, *[False] * len(self._drawn.values)]
+        is_bound = [*bound, *[False] * len(self._drawn.values)]
         drawn = set(self._drawn.values)
         given = Program(
             [*program.inputs, *self._drawn.values],
@@ -55,7 +55,9 @@ class CudaExecutable:
         self._executable = TARGET.compile(schedule, library, self._device)
         self.arena_bytes = self._executable.arena_bytes
         self._updated = [given.inputs.index(target) for target, _ in self._traced.updates]
-        self._is_constant = [value in given.constants for value in given.inputs]
+        numbers = [number for number, value in enumerate(given.inputs) if value not in given.constants]
+        self._bound = [number for number in numbers if is_bound[number]]
+        self._copied = [number for number in numbers if not is_bound[number]]
         self._values = given.inputs
         self._unused = [torch.empty(1, device=self._device)] * len(schedule.inputs)
         self._places: dict[int, Any] = {}  # of inputs that are copied, by their numbers
@@ -74,13 +76,13 @@ class CudaExecutable:
         with self.lock:
             places = list(self._unused)
             arrays: list[tuple[int, np.ndarray]] = []
-            for number, array in enumerate(inputs):
-                if self._is_constant[number]:
-                    continue
+            for number in self._bound:
+                array = inputs[number]
+                places[number] = array if array.is_contiguous() else self._place(number).copy_(array)
+            for number in self._copied:
+                array = inputs[number]
                 if isinstance(array, np.ndarray):
                     arrays.append((number, array))
-                elif self._bound[number] and array.is_contiguous():
-                    places[number] = array
                 else:
                     places[number] = self._place(number).copy_(array)
             self._upload.to(places, arrays, self._values)

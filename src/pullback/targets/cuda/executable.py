@@ -38,6 +38,7 @@ class Executable:
         self._runs_of_pieces: list[Callable[[], None]] | None = None  # what a run calls, once it has been captured
         self._places: Any = None  # where inputs and outputs were when the graphs were captured
         self._runs = 0
+        self._number: int = (device.index or 0) if device.type == "cuda" else -1
         self._stream: Any = None  # of the last run
         self._done: Any = None
 
@@ -53,24 +54,32 @@ class Executable:
             if self.memory.device.type != "cuda":
                 self._launch_all(inputs, outputs)
                 return
-            with torch.cuda.device(self.memory.device):
-                self._wait_for_last_run()
-                if self._runs and (self._runs_of_pieces is None or places != self._places):
-                    self._capture(inputs, outputs, places)
-                if self._runs_of_pieces is None:
-                    self._launch_all(inputs, outputs)
-                else:
-                    self._one_by_one(inputs, self._runs_of_pieces)
-                self._runs += 1
-                self._done.record()
+            if torch.cuda.current_device() == self._number:
+                self._run(inputs, outputs, places)
+            else:
+                with torch.cuda.device(self._number):
+                    self._run(inputs, outputs, places)
+
+    def _run(self, inputs: Sequence[Any], outputs: Sequence[Any], places: tuple[int, ...]) -> None:
+        self._wait_for_last_run()
+        if self._runs and (self._runs_of_pieces is None or places != self._places):
+            self._capture(inputs, outputs, places)
+        if self._runs_of_pieces is None:
+            self._launch_all(inputs, outputs)
+        elif len(self._runs_of_pieces) == 1:
+            self._runs_of_pieces[0]()
+        else:
+            self._one_by_one(inputs, self._runs_of_pieces)
+        self._runs += 1
+        self._done.record()
 
     def _wait_for_last_run(self) -> None:
         """The arena is for one run at a time: what another stream does must have ended."""
-        stream = torch.cuda.current_stream()
+        stream = torch._C._cuda_getCurrentRawStream(self._number)
         if self._done is None:
             self._done = torch.cuda.Event()
         elif stream != self._stream:
-            stream.wait_event(self._done)
+            torch.cuda.current_stream().wait_event(self._done)
         self._stream = stream
 
     # -- launching ---------------------------------------------------------------------------------

@@ -110,6 +110,8 @@ def blocks_of(loop: Loop) -> Blocks:
             stripes = min(stripes, 2 * _MOST_STRIPES)
     stripes, programs = max(stripes, 1), max(programs, 1)
     warps = 4 if kind == "flat" and column_block > 256 else _warps(row_block * column_block)
+    if kind == "rows" and accumulated:  # what is gathered takes registers: fewer threads, and more of them each
+        warps = max(row_block * column_block // 1024, 1)
     return Blocks(loop, kind, rows, columns, row_block, column_block, stripes, programs, warps, levels, accumulated)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Callable
 from llvmlite import ir
 
 from ..code import I1, I32, I64, ITEMSIZE, POINTER, STORED, VOID, constant, intrinsic, load, splat, store, vector
-from ..strided import declared, load_lanes, store_lanes, transposed
+from ..strided import declared, load_lanes, store_lanes, summed, transposed
 from .product_library import begin
 
 
@@ -271,34 +271,6 @@ def prefetch(b: Any, pointer: Any, offset: int) -> None:
     """Have what lies so many bytes behind a pointer brought to the second level of cache; it need not exist."""
     function = declared(b, "llvm.prefetch.p0", VOID, [pointer.type, I32, I32, I32])
     b.call(function, [b.gep(pointer, [I64(offset)]), I32(0), I32(2), I32(1)])
-
-
-def summed(b: Any, vectors: list[Any]) -> Any:
-    """The sums over the lanes of each of a power of two of vectors, as one vector; the number itself for one."""
-    segments = 1
-    while len(vectors) > 1:
-        vectors = [_halved(b, one, other, segments) for one, other in zip(vectors[::2], vectors[1::2])]
-        segments *= 2
-    value = vectors[0]
-    while value.type.count > segments:
-        value = _halved(b, value, None, segments)
-    return b.extract_element(value, I32(0)) if segments == 1 else value
-
-
-def _halved(b: Any, one: Any, other: Any, segments: int) -> Any:
-    """Add the upper half of each segment of lanes to its lower half: the segments of `one`, then those of `other`."""
-    count = one.type.count
-    length = count // segments
-    sources = (0,) if other is None else (0, count)
-    starts = [source + segment * length for source in sources for segment in range(segments)]
-    low = [start + lane for start in starts for lane in range(length // 2)]
-    high = [lane + length // 2 for lane in low]
-    second = ir.Constant(one.type, ir.Undefined) if other is None else other
-    return b.fadd(_chosen(b, one, second, low), _chosen(b, one, second, high))
-
-
-def _chosen(b: Any, one: Any, other: Any, lanes: list[int]) -> Any:
-    return b.shuffle_vector(one, other, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
 
 
 def counted(

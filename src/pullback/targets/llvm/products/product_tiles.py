@@ -52,22 +52,14 @@ def tile(module: ir.Module, dtype: str, lanes: int, rows: int, wide: int, masked
     while apart * rows * wide < 8 and apart < 4:
         apart *= 2
 
-    entry, present, start = b.block, b.append_basic_block("present"), b.append_basic_block("start")
-    b.cbranch(accumulate, present, start)
-    b.position_at_end(present)
-    before = [load_lanes(b, row_of_out[row], I64(first), 1, lanes, used) for row, first, used in places]
-    b.branch(start)
-    b.position_at_end(start)
-    sums = []
-    for value in before:
-        phi = b.phi(zero.type)
-        phi.add_incoming(zero, entry)
-        phi.add_incoming(value, present)
-        sums.append(phi)
-
+    # What is in `out` is brought near while the sums grow, and added to them at the end: it may come from far.
+    with b.if_then(b.icmp_signed(">=", k, I64(128))):
+        for place in row_of_out:
+            for at in (*range(0, wide * lanes * align, 64), wide * lanes * align - 1):
+                prefetch(b, b.bitcast(place, POINTER), at, is_written=True)
     size = len(places)
     whole = b.and_(k, I64(-apart))
-    values = [x, y, *sums, *[zero] * (size * (apart - 1))]
+    values = [x, y, *[zero] * (size * apart)]
 
     def steps(count: int) -> Callable[[list[Any], Any], list[Any]]:
         def body(values: list[Any], _: Any) -> list[Any]:
@@ -86,8 +78,14 @@ def tile(module: ir.Module, dtype: str, lanes: int, rows: int, wide: int, masked
         flat = [b.fadd(one, other) for one, other in zip(flat[:half], flat[half:])]
     if apart > 1:
         of_x, of_y, *flat = counted(b, whole, k, 1, [of_x, of_y, *flat], steps(1))
-    for (row, first, used), value in zip(places, flat):
-        store_lanes(b, value, row_of_out[row], I64(first), 1, used)
+    with b.if_else(accumulate) as (added, plain):
+        with added:
+            before = [load_lanes(b, row_of_out[row], I64(first), 1, lanes, used) for row, first, used in places]
+            for (row, first, used), present, value in zip(places, before, flat):
+                store_lanes(b, b.fadd(present, value), row_of_out[row], I64(first), 1, used)
+        with plain:
+            for (row, first, used), value in zip(places, flat):
+                store_lanes(b, value, row_of_out[row], I64(first), 1, used)
     b.ret_void()
 
 
@@ -267,10 +265,13 @@ def spread(module: ir.Module, dtype: str, width: int) -> None:
     b.ret_void()
 
 
-def prefetch(b: Any, pointer: Any, offset: int) -> None:
-    """Have what lies so many bytes behind a pointer brought to the second level of cache; it need not exist."""
+def prefetch(b: Any, pointer: Any, offset: int, is_written: bool = False) -> None:
+    """Have what lies so many bytes behind a pointer brought to the second level of cache; it need not exist.
+
+    What is to be written soon is brought to the first level.
+    """
     function = declared(b, "llvm.prefetch.p0", VOID, [pointer.type, I32, I32, I32])
-    b.call(function, [b.gep(pointer, [I64(offset)]), I32(0), I32(2), I32(1)])
+    b.call(function, [b.gep(pointer, [I64(offset)]), I32(int(is_written)), I32(3 if is_written else 2), I32(1)])
 
 
 def counted(

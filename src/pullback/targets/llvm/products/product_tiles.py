@@ -52,8 +52,9 @@ def tile(module: ir.Module, dtype: str, lanes: int, rows: int, wide: int, masked
     while apart * rows * wide < 8 and apart < 4:
         apart *= 2
 
-    # What is in `out` is brought near while the sums grow, and added to them at the end: it may come from far.
-    with b.if_then(b.icmp_signed(">=", k, I64(128))):
+    # What is in `out` is brought near while the sums grow, and added to them at the end: it may come from far. So do
+    # the lines of a result with long rows, which is large.
+    with b.if_then(b.or_(accumulate, b.icmp_signed(">=", out_row, I64(1024)))):
         for place in row_of_out:
             for at in (*range(0, wide * lanes * align, 64), wide * lanes * align - 1):
                 prefetch(b, b.bitcast(place, POINTER), at, is_written=True)

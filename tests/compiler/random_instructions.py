@@ -18,7 +18,8 @@ from .building import Builder
 from .random_movement import LARGEST, gathering, indexing, movement
 
 _SMOOTH = (
-    "tanh", "sin", "cos", "sigmoid", "erf", "negative", "square", "abs", "atan", "asinh", "expm1", "exp", "positive",
+    "tanh", "sin", "cos", "sigmoid", "erf", "ndtr", "negative", "square", "abs", "atan", "asinh", "expm1", "exp",
+    "positive",
 )  # fmt: skip
 _ONE_OF_POSITIVE = ("sqrt", "log", "log1p", "log2", "log10", "reciprocal")
 _JUMPING = ("sign", "floor", "ceil", "round", "trunc", "isfinite", "isnan", "isinf", "signbit")

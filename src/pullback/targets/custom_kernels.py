@@ -220,11 +220,10 @@ class Philox:
 
 @dataclass(frozen=True)
 class Window:
-    """How a window goes over an image (height, width): what a convolution, its transpose and its gradient share.
+    """How a window goes over an image (height, width): what a convolution and its gradient share.
 
     out[y, x] sees the elements y * stride + t * dilation - start for every t below `kernel`, along both axes, of an
-    image of `size` whose elements lie `gaps` apart (1 if there is nothing between them); what is not there is 0. Of
-    `stride` and `gaps` one at least is 1 along each axis.
+    image of `size`; what is not there is 0.
     """
 
     size: tuple[int, int]
@@ -233,11 +232,10 @@ class Window:
     stride: tuple[int, int]
     dilation: tuple[int, int]
     start: tuple[int, int]
-    gaps: tuple[int, int]
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How many elements all windows together see along each axis, zeros and gaps among them."""
+        """How many elements all windows together see along each axis, zeros among them."""
         axes = zip(self.out, self.stride, self.kernel, self.dilation)
         high, wide = ((n - 1) * jump + (taps - 1) * step + 1 for n, jump, taps, step in axes)
         return high, wide
@@ -245,7 +243,7 @@ class Window:
 
 @dataclass(frozen=True)
 class DirectConvolution:
-    """A convolution in groups of few channels: out[s, f] = sum over the channels c of f's group of x[s, c] * w[f, c].
+    """A convolution straight from the images: out[s, f] = sum over the channels c of f's group of x[s, c] * w[f, c].
 
     `channels` and `features` are those of a group. Strides of x and out are for samples, all channels or features, and
     the two axes of the image; w is contiguous. Arrays: x, w, out.

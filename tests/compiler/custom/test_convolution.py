@@ -1,4 +1,4 @@
-"""Convolutions in groups of few channels, and the gradients of their weights, are those of NumPy."""
+"""Convolutions straight from the images, and the gradients of their weights, are those of NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from pullback.backends import NUMPY
 from pullback.targets.custom_kernels import DirectConvolution, DirectConvolutionGradient, Window
-from pullback.targets.llvm.kernels.convolution import emit
+from pullback.targets.llvm.emission import emit
+from pullback.targets.llvm.kernels import convolution, convolution_gradient
 
 from . import native
 
@@ -29,7 +30,8 @@ def drawn(rng: np.random.Generator) -> tuple[Any, ...]:
         out = tuple((n + low + high - (k - 1) * d - 1) // s + 1 for n, k, s, (low, high), d in axes)
         left = (n + low + high for n, (low, high) in zip(size, padding))
         if min(out) > 0 and min(left) > 0:
-            sizes = tuple(int(n) for n in (rng.integers(1, 4), rng.integers(1, 5), *rng.integers(1, 6, 2)))
+            groups = rng.integers(1, 4)
+            sizes = tuple(int(n) for n in (rng.integers(1, 4), groups, *rng.integers(1, 24 // groups, 2)))
             return sizes, size, kernel, out, (stride, padding, dilation)
 
 
@@ -46,19 +48,11 @@ def check(seed: int, dtype: str) -> None:
     g = native.laid_out(rng.normal(size=(samples, groups * features, *out)).astype(dtype), rng.choice(LAYOUTS))
     options = (stride, padding, dilation, groups)
     start = tuple(low for low, _ in padding)
-    window = Window(size, kernel, out, stride, dilation, start, (1, 1))
+    window = Window(size, kernel, out, stride, dilation, start)
     sizes = (dtype, samples, groups)
     made = native.laid_out(np.full(g.shape, np.nan, dtype), rng.choice(LAYOUTS))
     forward = DirectConvolution(*sizes, channels, features, window, native.strides(x), native.strides(made))
     same_in_parts(forward, [x, w, made], close, NUMPY.xp.convolution(x, w, *options), dtype)
-    # the transpose: a window with nothing left out over a cotangent with gaps, by weights turned round
-    turned = w.reshape(groups, features, channels, *kernel).swapaxes(1, 2)[..., ::-1, ::-1]
-    turned = np.ascontiguousarray(turned).reshape(groups * channels, features, *kernel)
-    back = tuple((k - 1) * step - low for k, step, low in zip(kernel, dilation, start))
-    apart = Window(out, kernel, size, (1, 1), dilation, back, stride)
-    dx = np.full(x.shape, np.nan, dtype)
-    transpose = DirectConvolution(*sizes, features, channels, apart, native.strides(g), native.strides(dx))
-    same_in_parts(transpose, [g, turned, dx], close, NUMPY.xp.convolution_input_gradient(g, w, size, *options), dtype)
     dw = np.full(w.shape, np.nan, dtype)
     gradient = DirectConvolutionGradient(*sizes, channels, features, window, native.strides(g), native.strides(x))
     same_in_parts(gradient, [g, x, dw], close, NUMPY.xp.convolution_weight_gradient(g, x, kernel, *options), dtype)
@@ -80,12 +74,39 @@ def test_convolutions_are_those_of_numpy(seed: int, dtype: str) -> None:
     check(seed, dtype)
 
 
+@pytest.mark.parametrize("seed", range(40, 46))
+def test_images_that_are_large_are_done_a_few_rows_at_a_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "_IMAGES", 512)
+    monkeypatch.setattr(convolution_gradient, "_TILE_BYTES", 512)
+    native.compiled.cache_clear()
+    check(seed, "float64")
+    native.compiled.cache_clear()
+
+
+@pytest.mark.parametrize("features", [*range(1, 14), 32])
+def test_features_are_shared_by_units_of_work(features: int) -> None:
+    """However many there are: the tiles of a unit begin and end between tiles of other sizes."""
+    rng = np.random.default_rng(features)
+    x = rng.normal(size=(1, 3, 5, 9)).astype(np.float32)
+    w = rng.normal(size=(features, 3, 3, 3)).astype(np.float32)
+    out = np.full((1, features, 5, 9), np.nan, np.float32)
+    window = Window((5, 9), (3, 3), (5, 9), (1, 1), (1, 1), (1, 1))
+    forward = DirectConvolution("float32", 1, 1, 3, features, window, native.strides(x), native.strides(out))
+    options = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    same_in_parts(forward, [x, w, out], close, NUMPY.xp.convolution(x, w, *options), "float32")
+    g, dw = rng.normal(size=out.shape).astype(np.float32), np.full(w.shape, np.nan, np.float32)
+    gradient = DirectConvolutionGradient("float32", 1, 1, 3, features, window, native.strides(g), native.strides(x))
+    expected = NUMPY.xp.convolution_weight_gradient(g, x, (3, 3), *options)
+    same_in_parts(gradient, [g, x, dw], close, expected, "float32")
+    assert sum(size * count for size, count in convolution._tiles(features)) == features
+
+
 def test_what_lies_beside_an_image_is_not_seen() -> None:
     """Infinities of one row do not become NaN in sums over the vectors of another that are not full."""
     x = np.full((2, 3, 4, 11), np.inf, np.float32)
     x[..., 1:3, 1:10] = 1.0
     g = np.zeros((2, 3, 2, 9), np.float32)
-    window = Window((4, 11), (1, 1), (2, 9), (1, 1), (1, 1), (-1, -1), (1, 1))
+    window = Window((4, 11), (1, 1), (2, 9), (1, 1), (1, 1), (-1, -1))
     kernel = DirectConvolutionGradient("float32", 2, 3, 1, 1, window, native.strides(g), native.strides(x))
     dw = np.full((3, 1, 1, 1), np.nan, np.float32)
     native.run(emit, kernel, [g, x, dw])
@@ -93,7 +114,7 @@ def test_what_lies_beside_an_image_is_not_seen() -> None:
 
 
 def test_images_of_no_samples() -> None:
-    window = Window((4, 5), (3, 3), (4, 5), (1, 1), (1, 1), (1, 1), (1, 1))
+    window = Window((4, 5), (3, 3), (4, 5), (1, 1), (1, 1), (1, 1))
     x = np.zeros((0, 2, 4, 5), np.float32)
     strides = (40, 20, 5, 1)
     kernel = DirectConvolutionGradient("float32", 0, 2, 1, 1, window, strides, strides)

@@ -159,11 +159,11 @@ def _philox(machine: Any, kernel: Any, call: Any) -> None:
 
 
 def _image(machine: Any, kernel: Any, location: Any) -> Any:
-    """What the windows see: an image with gaps and zeros around it."""
+    """What the windows see: an image with zeros around it."""
     window, channels = kernel.window, kernel.groups * kernel.channels
     x = machine.strided(location, kernel.dtype, (kernel.samples, channels, *window.size), kernel.x)
     seen = np.zeros((kernel.samples, channels, *window.reach), kernel.dtype)
-    places = [np.arange(n) * gap + start for n, gap, start in zip(window.size, window.gaps, window.start)]
+    places = [np.arange(n) + start for n, start in zip(window.size, window.start)]
     inside = [np.flatnonzero((0 <= place) & (place < n)) for place, n in zip(places, window.reach)]
     rows, columns = (place[kept] for place, kept in zip(places, inside))
     seen[:, :, rows[:, None], columns] = x[:, :, inside[0][:, None], inside[1]]

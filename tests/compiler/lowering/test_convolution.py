@@ -1,4 +1,4 @@
-"""Convolutions and their gradients are products of unfolded inputs, the same as NumPy's kernels."""
+"""Convolutions and their gradients, by kernels of their own or as products, are the same as NumPy's kernels."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ CASES: dict[str, Any] = {
     "a group for each channel": (5, 5, (7, 19), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 5),
     "several features of each channel, dilated": (4, 12, (9, 8), (3, 2), (1, 1), ((2, 1), (0, 3)), (2, 3), 4),
     "one axis in groups, with strides": (4, 8, (21,), (5,), (2,), ((2, 3),), (1,), 4),
+    "wide rows": (3, 7, (9, 17), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "wide rows with strides": (3, 5, (9, 20), (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1), 1),
+    "wide rows, taps that see none": (2, 4, (8, 25), (2, 2), (3, 4), ((0, 0), (1, 2)), (1, 1), 1),
+    "wide rows, a stride and dilation with a factor": (2, 3, (13, 26), (3, 4), (2, 4), ((2, 1), (3, 0)), (2, 2), 1),
+    "wide rows cut off, with strides": (2, 3, (9, 21), (3, 3), (2, 2), ((-1, 0), (0, -3)), (1, 1), 1),
+    "wide rows in groups of many": (20, 4, (4, 11), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 2),
+    "one long axis": (3, 4, (40,), (5,), (3,), ((2, 1),), (2,), 1),
     "one element": (4, 5, (4, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
     "one element, in groups": (4, 6, (4, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 2),
     "one place": (3, 2, (3, 3), (3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
@@ -100,12 +107,27 @@ def test_nothing_to_convolve_and_negative_padding_with_strides_are_left_to_numpy
 def test_large_unfolded_inputs_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolution, "MOST_BYTES", 1000)
     b = Building()
-    x, weight = b.input(_normal(2, 3, 9, 9, dtype="float32")), b.input(_normal(4, 3, 3, 3, dtype="float32"))
+    x, weight = b.input(_normal(2, 3, 9, 9, 2, dtype="float32")), b.input(_normal(4, 3, 3, 3, 1, dtype="float32"))
+    options = ((2, 2, 1), ((1, 1), (1, 1), (0, 0)), (1, 1, 1), 1)
+    out = b.convolution(x, weight, *options)
+    dx = b.convolution_input_gradient(out, weight, (9, 9, 2), *options)
+    dw = b.convolution_weight_gradient(out, x, (3, 3, 1), *options)
+    assert len(_hosted(checked(b.program([out, dx, dw]), b.given()))) == 3
+
+
+def test_what_windows_see_is_not_unfolded() -> None:
+    """Beside arguments and results a convolution and its gradients have no array larger than the weights."""
+    b = Building()
+    x, weight = b.input(_normal(2, 5, 12, 12, dtype="float32")), b.input(_normal(7, 5, 3, 3, dtype="float32"))
     options = ((2, 2), ((1, 1), (1, 1)), (1, 1), 1)
     out = b.convolution(x, weight, *options)
-    dx = b.convolution_input_gradient(out, weight, (9, 9), *options)
-    dw = b.convolution_weight_gradient(out, x, (3, 3), *options)
-    assert len(_hosted(checked(b.program([out, dx, dw]), b.given()))) == 3
+    g = b.input(_normal(*out.shape, dtype="float32"))
+    dx = b.convolution_input_gradient(g, weight, (12, 12), *options)
+    dw = b.convolution_weight_gradient(g, x, (3, 3), *options)
+    schedule = checked(b.program([out, dx, dw]), b.given())
+    assert _hosted(schedule) == []
+    temporary = {place.buffer for call in schedule.calls for place in call.writes if place.buffer.kind == "temporary"}
+    assert max([buffer.nbytes for buffer in temporary]) <= b.arrays[weight].nbytes
 
 
 @pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose2d"])

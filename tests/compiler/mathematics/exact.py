@@ -24,6 +24,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "erf": mpmath.erf,
     "erfc": mpmath.erfc,
+    "ndtr": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
     "sin": mpmath.sin,
     "cos": mpmath.cos,
     "tan": mpmath.tan,

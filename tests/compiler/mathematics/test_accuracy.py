@@ -15,6 +15,7 @@ from .mapped import mapped
 BOUNDS: dict[str, tuple[float, float]] = {
     "exp": (1.1, 1.1), "expm1": (1.75, 1.75), "log": (0.85, 0.85), "log1p": (0.9, 0.85), "log2": (0.51, 0.9),
     "log10": (0.51, 0.9), "sigmoid": (1.8, 1.8), "tanh": (1.25, 1.25), "erf": (1.25, 2.5), "erfc": (0.51, 4.5),
+    "ndtr": (4.9, 4.9),
     "sin": (1.6, 0.8), "cos": (1.6, 0.8), "tan": (0.51, 2.0), "asin": (0.51, 0.7), "acos": (0.51, 0.85),
     "atan": (0.51, 1.75), "sinh": (0.51, 1.75), "cosh": (0.51, 1.5), "asinh": (0.51, 1.75), "acosh": (0.51, 1.75),
     "atanh": (0.51, 1.75), "pow": (0.51, 1.1), "atan2": (0.51, 1.75), "hypot": (0.51, 0.8), "logaddexp": (0.51, 2.0),
@@ -23,9 +24,9 @@ DTYPES = ("float32", "float64")
 #: Beyond these (low, high), results are constant or not numbers.
 _DOMAINS = {
     "exp": (-746, 710), "expm1": (-50, 710), "sigmoid": (-746, 50), "tanh": (-25, 25), "erf": (-7, 7),
-    "erfc": (-7, 27), "sinh": (-711, 711), "cosh": (-711, 711), "log": (0, np.inf), "log2": (0, np.inf),
-    "log10": (0, np.inf), "log1p": (-1, np.inf), "asin": (-1, 1), "acos": (-1, 1), "atanh": (-1, 1),
-    "acosh": (1, np.inf),
+    "erfc": (-7, 27), "ndtr": (-38, 9), "sinh": (-711, 711), "cosh": (-711, 711), "log": (0, np.inf),
+    "log2": (0, np.inf), "log10": (0, np.inf), "log1p": (-1, np.inf), "asin": (-1, 1), "acos": (-1, 1),
+    "atanh": (-1, 1), "acosh": (1, np.inf),
 }  # fmt: skip
 
 

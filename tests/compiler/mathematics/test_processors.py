@@ -14,7 +14,22 @@ from pullback.targets.llvm.mathematics.operations import scalar_operation
 from .mapped import build, mapped, run, written
 from .test_accuracy import points
 
-FUNCTIONS = ["exp", "expm1", "log", "sigmoid", "tanh", "erf", "erfc", "sin", "tan", "atan", "sinh", "pow", "remainder"]
+FUNCTIONS = [
+    "exp",
+    "expm1",
+    "log",
+    "sigmoid",
+    "tanh",
+    "erf",
+    "erfc",
+    "ndtr",
+    "sin",
+    "tan",
+    "atan",
+    "sinh",
+    "pow",
+    "remainder",
+]
 
 
 def body_of(op: str, dtype: str, repeat: int = 1) -> Any:

@@ -16,8 +16,8 @@ from .mapped import mapped
 DTYPES = ("float32", "float64")
 ONE = [
     "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-    "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "sqrt", "floor", "ceil", "round", "trunc", "sign",
-    "abs", "negative", "positive", "reciprocal", "square", "isfinite", "isnan", "isinf", "signbit",
+    "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "ndtr", "sqrt", "floor", "ceil", "round", "trunc",
+    "sign", "abs", "negative", "positive", "reciprocal", "square", "isfinite", "isnan", "isinf", "signbit",
 ]  # fmt: skip
 TWO = [
     "add", "subtract", "multiply", "divide", "remainder", "floor_divide", "pow", "atan2", "hypot", "logaddexp",

@@ -43,8 +43,7 @@ def rules(xp: Any, op: Any) -> None:
 
     unary("erfcx", erfcx_x)
     unary(
-        "ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype),
-        expands="floats",
+        "ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype), **native
     )  # fmt: skip
 
     def log_ndtr_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:

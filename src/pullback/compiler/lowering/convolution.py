@@ -1,8 +1,9 @@
-"""Convolutions as matrix products: the windows of the input, unfolded into a matrix, times the weights.
+"""Convolutions: most have kernels of their own (`direct_convolution.py`), others are matrix products.
 
-Windows are a view of the padded input in which elements appear several times; unfolding is copying that view. Where
-the copy would be large the convolution is left to NumPy's kernel, which unfolds piece by piece.
-Those in groups of few channels have kernels of their own (`direct_convolution.py`).
+Those are the windows of the input, unfolded into a matrix, times the weights: windows of one element, over three axes,
+and over narrow images. Windows are a view of the padded input in which elements appear several times; unfolding is
+copying that view. Where the copy would be large the convolution is left to NumPy's kernel, which unfolds piece by
+piece.
 """
 
 from __future__ import annotations
@@ -52,15 +53,13 @@ def _input_gradient(graph: Graph, views: Views, i: Instruction) -> Any:
     g, weight = found
     size, stride, padding, dilation, groups = i.args[2:]
     shape = i.results[0].shape
-    reach = [step * (k - 1) for step, k in zip(dilation, weight.shape[2:])]
-    opposite = tuple((r - low, r - high) for r, (low, high) in zip(reach, padding))
-    sizes = (g.shape[2:], weight.shape[2:], size, [1] * len(size))
-    window = direct.window_for(weight.shape[0] // groups, groups, g.root.dtype, *sizes, opposite, dilation, stride)
-    if window is not None:
-        out: View | None = direct.convolved(graph, g, _turned(graph, weight, groups), groups, shape, window)
-    elif all(step == 1 for step in stride):
-        out = _convolved(graph, g, _turned(graph, weight, groups), stride, opposite, dilation, groups, shape)
-    else:
+    out = direct.input_gradient(graph, g, weight, groups, shape, stride, padding, dilation)
+    if out is None and all(step == 1 for step in stride):
+        reach = [step * (k - 1) for step, k in zip(dilation, weight.shape[2:])]
+        opposite = tuple((r - low, r - high) for r, (low, high) in zip(reach, padding))
+        turned = direct.turned(graph, weight, groups)
+        out = _convolved(graph, g, turned, stride, opposite, dilation, groups, shape)
+    elif out is None:
         out = _spread(graph, g, weight, tuple(size), stride, padding, dilation, groups)
     return None if out is None else converted(graph, out, name_of(i.results[0].dtype))
 
@@ -74,7 +73,7 @@ def _weight_gradient(graph: Graph, views: Views, i: Instruction) -> Any:
     samples, out = g.shape[0], g.shape[2:]
     sizes = (x.shape[2:], size, out, stride)
     window = direct.window_for(x.shape[1] // groups, groups, x.root.dtype, *sizes, padding, dilation)
-    if groups >= direct.FEWEST_GROUPS and window is not None:
+    if window is not None:
         weights = direct.weight_gradient(graph, g, x, groups, i.results[0].shape, window)
         return converted(graph, weights, name_of(i.results[0].dtype))
     columns = _unfolded(graph, x, tuple(size), stride, padding, dilation, groups, out)
@@ -99,10 +98,11 @@ def _convolved(
     sizes = (x.shape[2:], kernel, out, stride)
     window = direct.window_for(weight.shape[1], groups, x.root.dtype, *sizes, padding, dilation)
     if window is not None:
-        return direct.convolved(graph, x, _in_order(graph, weight), groups, shape, window)
+        made = graph.new(shape, x.root.dtype)
+        return direct.convolved(graph, x, direct.in_order(graph, weight), groups, made, window)
     samples, m, k, area = shape[0], shape[1] // groups, weight.shape[1] * prod(kernel), prod(out)
     if prod(kernel) == 1 and not any(map(any, padding)) and all(jump == 1 for jump in stride):
-        columns: View | None = _in_order(graph, x)
+        columns: View | None = direct.in_order(graph, x)
         moves = (groups * k * area, k * area, area, 1)
     else:
         columns = _unfolded(graph, x, kernel, stride, padding, dilation, groups, out)
@@ -111,7 +111,7 @@ def _convolved(
         return None
     made = graph.new(shape, x.root.dtype)
     matrices, results = (0, m * k, k, 1), (groups * m * area, m * area, area, 1)
-    factors = (_in_order(graph, weight), matrices), (columns, moves)
+    factors = (direct.in_order(graph, weight), matrices), (columns, moves)
     _multiply(graph, (samples, groups), (m, area, k), *factors, (made, results))
     return made
 
@@ -127,8 +127,8 @@ def _spread(
         return None
     columns = graph.new((samples, channels, *kernel, *out), dtype)
     factors = (
-        (_in_order(graph, weight), (0, k * m, 1, m)),
-        (_in_order(graph, g), (groups * k * area, k * area, area, 1)),
+        (direct.in_order(graph, weight), (0, k * m, 1, m)),
+        (direct.in_order(graph, g), (groups * k * area, k * area, area, 1)),
     )
     results = (columns, (groups * m * area, m * area, area, 1))
     _multiply(graph, (samples, groups), (m, area, k), *factors, results)
@@ -151,16 +151,6 @@ def _multiply(graph: Graph, batch: Sizes, form: tuple[int, int, int], *arrays: t
     x, y, out = [(*move, *strides[-2:]) for move, (_, strides) in zip(moves, arrays)]
     (first, _), (second, _), (made, _) = arrays
     graph.call(Product(made.root.dtype, tuple(sizes), *form, x, y, out), [first, second], [made])
-
-
-def _turned(graph: Graph, weight: View, groups: int) -> View:
-    """The weights of the convolution that is the transpose of one with stride 1."""
-    features, channels, *kernel = weight.shape
-    grouped = v.reshaped(_in_order(graph, weight), (groups, features // groups, channels, *kernel))
-    assert grouped is not None
-    spatial = tuple(range(3, 3 + len(kernel)))
-    turned = v.flipped(v.permuted(grouped, (0, 2, 1, *spatial)), spatial)
-    return v.whole(own_copy(graph, turned).root, (groups * channels, features // groups, *kernel))
 
 
 # -- windows ---------------------------------------------------------------------------------------
@@ -221,10 +211,6 @@ def _arrays(graph: Graph, views: Views, i: Instruction, values: Any) -> list[Vie
             return None
         made.append(view if view.root.kind == "memory" else own_copy(graph, view))
     return made
-
-
-def _in_order(graph: Graph, view: View) -> View:
-    return view if view.dense else own_copy(graph, view)
 
 
 CONVOLUTION: dict[str, Callable[[Graph, Views, Instruction], Any]] = {

@@ -26,7 +26,7 @@ _MODULES = {
     "Attention": "kernels.attention",
     "AttentionGradient": "kernels.attention_gradient",
     "DirectConvolution": "kernels.convolution",
-    "DirectConvolutionGradient": "kernels.convolution",
+    "DirectConvolutionGradient": "kernels.convolution_gradient",
     "Running": "kernels.running",
     "Extreme": "kernels.running",
     "Philox": "kernels.philox",

@@ -130,6 +130,34 @@ def total(b: Any, value: Any) -> Any:
     return folded(b, value, b.fadd)
 
 
+def summed(b: Any, vectors: list[Any]) -> Any:
+    """The sums over the lanes of each of a power of two of vectors, as one vector; the number itself for one."""
+    segments = 1
+    while len(vectors) > 1:
+        vectors = [_halved(b, one, other, segments) for one, other in zip(vectors[::2], vectors[1::2])]
+        segments *= 2
+    value = vectors[0]
+    while value.type.count > segments:
+        value = _halved(b, value, None, segments)
+    return b.extract_element(value, I32(0)) if segments == 1 else value
+
+
+def _halved(b: Any, one: Any, other: Any, segments: int) -> Any:
+    """Add the upper half of each segment of lanes to its lower half: the segments of `one`, then those of `other`."""
+    count = one.type.count
+    length = count // segments
+    sources = (0,) if other is None else (0, count)
+    starts = [source + segment * length for source in sources for segment in range(segments)]
+    low = [start + lane for start in starts for lane in range(length // 2)]
+    high = [lane + length // 2 for lane in low]
+    second = ir.Constant(one.type, ir.Undefined) if other is None else other
+    return b.fadd(_shuffled(b, one, second, low), _shuffled(b, one, second, high))
+
+
+def _shuffled(b: Any, one: Any, other: Any, lanes: list[int]) -> Any:
+    return b.shuffle_vector(one, other, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
+
+
 def highest(b: Any, value: Any) -> Any:
     """The largest lane, leaving NaN aside if the first half has none."""
     return folded(b, value, lambda x, y: larger(b, x, y))

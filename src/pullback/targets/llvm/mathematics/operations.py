@@ -34,6 +34,7 @@ _INLINE: dict[str, _Unary] = {
     "log": logarithms.log,
     "log1p": logarithms.log1p,
     "erf": error_function.erf,
+    "ndtr": error_function.ndtr,
     "sin": trigonometry.sin,
     "cos": trigonometry.cos,
     "sqrt": sqrt,
@@ -44,7 +45,7 @@ _INLINE: dict[str, _Unary] = {
 }
 
 #: Of those, what is not short in float64 and so is a function of the module there.
-_LONG_IN_DOUBLE = frozenset({"erf", "tanh", "log1p"})
+_LONG_IN_DOUBLE = frozenset({"erf", "ndtr", "tanh", "log1p"})
 
 #: Computed in float64, each a function of the module.
 _OUTLINED: dict[str, Callable[..., Lanes]] = {

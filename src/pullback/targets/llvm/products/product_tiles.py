@@ -16,7 +16,7 @@ from typing import Any, Callable
 from llvmlite import ir
 
 from ..code import I1, I32, I64, ITEMSIZE, POINTER, STORED, VOID, constant, intrinsic, load, splat, store, vector
-from ..strided import declared, load_lanes, store_lanes, transposed
+from ..strided import declared, load_lanes, store_lanes, summed, transposed
 from .product_library import begin
 
 
@@ -52,22 +52,15 @@ def tile(module: ir.Module, dtype: str, lanes: int, rows: int, wide: int, masked
     while apart * rows * wide < 8 and apart < 4:
         apart *= 2
 
-    entry, present, start = b.block, b.append_basic_block("present"), b.append_basic_block("start")
-    b.cbranch(accumulate, present, start)
-    b.position_at_end(present)
-    before = [load_lanes(b, row_of_out[row], I64(first), 1, lanes, used) for row, first, used in places]
-    b.branch(start)
-    b.position_at_end(start)
-    sums = []
-    for value in before:
-        phi = b.phi(zero.type)
-        phi.add_incoming(zero, entry)
-        phi.add_incoming(value, present)
-        sums.append(phi)
-
+    # What is in `out` is brought near while the sums grow, and added to them at the end: it may come from far. So do
+    # the lines of a result with long rows, which is large.
+    with b.if_then(b.or_(accumulate, b.icmp_signed(">=", out_row, I64(1024)))):
+        for place in row_of_out:
+            for at in (*range(0, wide * lanes * align, 64), wide * lanes * align - 1):
+                prefetch(b, b.bitcast(place, POINTER), at, is_written=True)
     size = len(places)
     whole = b.and_(k, I64(-apart))
-    values = [x, y, *sums, *[zero] * (size * (apart - 1))]
+    values = [x, y, *[zero] * (size * apart)]
 
     def steps(count: int) -> Callable[[list[Any], Any], list[Any]]:
         def body(values: list[Any], _: Any) -> list[Any]:
@@ -86,8 +79,14 @@ def tile(module: ir.Module, dtype: str, lanes: int, rows: int, wide: int, masked
         flat = [b.fadd(one, other) for one, other in zip(flat[:half], flat[half:])]
     if apart > 1:
         of_x, of_y, *flat = counted(b, whole, k, 1, [of_x, of_y, *flat], steps(1))
-    for (row, first, used), value in zip(places, flat):
-        store_lanes(b, value, row_of_out[row], I64(first), 1, used)
+    with b.if_else(accumulate) as (added, plain):
+        with added:
+            before = [load_lanes(b, row_of_out[row], I64(first), 1, lanes, used) for row, first, used in places]
+            for (row, first, used), present, value in zip(places, before, flat):
+                store_lanes(b, b.fadd(present, value), row_of_out[row], I64(first), 1, used)
+        with plain:
+            for (row, first, used), value in zip(places, flat):
+                store_lanes(b, value, row_of_out[row], I64(first), 1, used)
     b.ret_void()
 
 
@@ -267,38 +266,13 @@ def spread(module: ir.Module, dtype: str, width: int) -> None:
     b.ret_void()
 
 
-def prefetch(b: Any, pointer: Any, offset: int) -> None:
-    """Have what lies so many bytes behind a pointer brought to the second level of cache; it need not exist."""
+def prefetch(b: Any, pointer: Any, offset: int, is_written: bool = False) -> None:
+    """Have what lies so many bytes behind a pointer brought to the second level of cache; it need not exist.
+
+    What is to be written soon is brought to the first level.
+    """
     function = declared(b, "llvm.prefetch.p0", VOID, [pointer.type, I32, I32, I32])
-    b.call(function, [b.gep(pointer, [I64(offset)]), I32(0), I32(2), I32(1)])
-
-
-def summed(b: Any, vectors: list[Any]) -> Any:
-    """The sums over the lanes of each of a power of two of vectors, as one vector; the number itself for one."""
-    segments = 1
-    while len(vectors) > 1:
-        vectors = [_halved(b, one, other, segments) for one, other in zip(vectors[::2], vectors[1::2])]
-        segments *= 2
-    value = vectors[0]
-    while value.type.count > segments:
-        value = _halved(b, value, None, segments)
-    return b.extract_element(value, I32(0)) if segments == 1 else value
-
-
-def _halved(b: Any, one: Any, other: Any, segments: int) -> Any:
-    """Add the upper half of each segment of lanes to its lower half: the segments of `one`, then those of `other`."""
-    count = one.type.count
-    length = count // segments
-    sources = (0,) if other is None else (0, count)
-    starts = [source + segment * length for source in sources for segment in range(segments)]
-    low = [start + lane for start in starts for lane in range(length // 2)]
-    high = [lane + length // 2 for lane in low]
-    second = ir.Constant(one.type, ir.Undefined) if other is None else other
-    return b.fadd(_chosen(b, one, second, low), _chosen(b, one, second, high))
-
-
-def _chosen(b: Any, one: Any, other: Any, lanes: list[int]) -> Any:
-    return b.shuffle_vector(one, other, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
+    b.call(function, [b.gep(pointer, [I64(offset)]), I32(int(is_written)), I32(3 if is_written else 2), I32(1)])
 
 
 def counted(

@@ -39,8 +39,10 @@ class Effort(NamedTuple):
 THOROUGH = Effort(rounds=50, seconds=0.01)
 QUICK = Effort(rounds=1, seconds=0.0)
 
-# After a matrix product, BLAS threads spin for a while before they sleep. Whoever comes next must not pay for that.
-_SETTLING_SECONDS = 0.03
+# After a matrix product, BLAS threads spin before they sleep (OpenBLAS's for 2**28 cycles, a tenth of a second).
+# Whoever comes next must not pay for that: nobody begins before no thread of the process has anything to do.
+_SLICE_SECONDS = 0.01
+_MOST_SLICES = 100
 
 
 def best_times(functions: Mapping[str, Callable[[], Any]], effort: Effort) -> dict[str, float]:
@@ -75,9 +77,18 @@ def _loops_for(function: Callable[[], Any], seconds: float) -> int:
 def _turn(function: Callable[[], Any], loops: int, effort: Effort) -> float:
     if not effort.is_quick:
         gc.collect()
-        time.sleep(_SETTLING_SECONDS)
+        _settle()
         function()
     return _timed(function, loops) / loops
+
+
+def _settle() -> None:
+    """Wait until all threads of the process have been idle for a moment."""
+    for _ in range(_MOST_SLICES):
+        before = time.process_time()
+        time.sleep(_SLICE_SECONDS)
+        if time.process_time() - before < _SLICE_SECONDS / 10:
+            return
 
 
 def _timed(function: Callable[[], Any], loops: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,8 @@ _NAME = re.compile(r"_?([A-Z]+_)*(BLOCK|BYTES|ROWS|CHUNK)$|_BLOCK_BYTES$")
 
 def sizes() -> list[tuple[Any, str]]:
     """Every constant that says how large a piece is."""
+    for name in kernels._LATER:  # imported when they are used
+        import_module(f"{kernels.__name__}.{name}")
     modules = [module for module in vars(kernels).values() if isinstance(module, ModuleType)]
     return [
         (module, name)

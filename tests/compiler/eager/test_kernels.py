@@ -55,6 +55,9 @@ CASES = {
             "erf",
         )
     },
+    "relu-large": (pb.relu, (normal(2 * ROWS, WIDTH),)),
+    "sum": (lambda x: pb.sum(x, axis=0), (normal(8 * ROWS, WIDTH),)),
+    "mean": (lambda x: pb.mean(x, axis=(1, 2)), (normal(9, 32, 16, 33),)),
     "gelu-tanh": (lambda x: pb.gelu(x, approximate="tanh"), (normal(ROWS, WIDTH),)),
     "softmax-first-axis": (lambda x: pb.softmax(x, axis=0), (normal(ROWS, WIDTH),)),
     "ndtr": (pb.ndtr, (normal(ROWS, WIDTH),)),

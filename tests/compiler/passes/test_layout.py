@@ -323,3 +323,31 @@ def test_many_chosen_elements_are_chosen_afterwards() -> None:
     x, order = b.input(np.arange(6.0).reshape(2, 3)), b.input(np.array([[2, 1], [0, 0]]))
     program = b.program([b.make("take_along_axis", b.make("exp", x), order, -1)])
     assert with_joined_parts(program) is program
+
+
+@pytest.mark.parametrize("bias", [(8,), (1, 8), (3, 1)])
+def test_a_sum_that_is_read_in_slices_alone_is_added_in_slices(bias: tuple[int, ...]) -> None:
+    b = Builder()
+    random = np.random.default_rng(0)
+    x, y, row = (b.input(random.standard_normal(shape)) for shape in ((3, 8), (3, 8), bias))
+    total = b.make("add", x, b.make("add", b.make("exp", y), row))
+    parts = [b.make("getitem", total, (..., slice(start, start + 4))) for start in (0, 4)]
+    result = b.make("multiply", *parts)
+    simpler = optimize(b.program([result]))
+    sums = [i for i in simpler.instructions if i.op == "add"]
+    assert [i.result.shape for i in sums] == [(3, 4)] * 4
+    np.testing.assert_array_equal(run(simpler, b.given())[0][0], b.arrays[result], strict=True)
+
+
+@pytest.mark.parametrize("case", ["needed whole", "broadcast", "an axis less"])
+def test_other_sums_are_added_whole(case: str) -> None:
+    b = Builder()
+    random = np.random.default_rng(0)
+    x, y = (b.input(random.standard_normal(shape)) for shape in ((3, 8), (8,) if case == "broadcast" else (3, 8)))
+    total = b.make("add", x, y)
+    index = (0,) if case == "an axis less" else (..., slice(0, 4))
+    results = [b.make("getitem", total, index), *[b.make("exp", total)] * (case == "needed whole")]
+    if case == "needed whole":
+        results.append(b.make("getitem", total, (..., slice(4, 8))))
+    simpler = with_joined_parts(b.program(results))
+    assert [i.result.shape for i in simpler.instructions if i.op == "add"] == [(3, 8)]

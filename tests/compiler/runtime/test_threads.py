@@ -80,6 +80,28 @@ def test_a_run_that_finds_the_pool_busy_does_all_alone_with_the_same_result():
     assert np.array_equal(results[0][1], results[1][1])
 
 
+@pytest.mark.parametrize("missing", [1, 2, 5])
+def test_a_run_does_not_wait_for_workers_that_do_not_come(missing, monkeypatch):
+    alone = build(chain(257, 4, SHARED), 1)
+    build(chain(257, 1, SHARED), 2)  # there is a worker
+    workers = pool._pool.word(runtime.WORKERS)
+    before = workers.value
+    monkeypatch.setattr(pool, "start", lambda threads: None)
+    executable = build(chain(257, 4, SHARED), before + 1 + missing)
+    x = np.random.default_rng(4).normal(size=257)
+    results = []
+    for one, said in ((alone, before), (executable, before + missing), (executable, before + missing)):
+        total, out = np.zeros(1), np.zeros(257)
+        workers.value = said  # more than there are
+        assert one.run_native(np.array([a.ctypes.data for a in (x, total, out)]).ctypes.data) == runtime.DONE
+        results.append((total, out))
+    workers.value = before
+    assert pool._pool.word(runtime.BUSY).value == 0
+    for total, out in results[1:]:
+        assert total == results[0][0]
+        assert np.array_equal(out, results[0][1])
+
+
 def test_workers_that_sleep_are_woken():
     executable = build(chain(257, 2, SHARED), 2)
     for seed in range(5):

@@ -14,12 +14,13 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, Callable, Iterator
 
-#: `maker(what, args)` gives what native code makes of `args`, or NotImplemented; `what` is ("kernel", name) or
-#: ("rule", operation, input).
-Maker = Callable[[tuple[str, ...], tuple[Any, ...]], Any]
+#: `maker(what, args, places)` gives what native code makes of `args`, or NotImplemented; `what` is ("kernel", name) or
+#: ("rule", operation, input). `places` are arrays for its results, with None for one that is to be allocated, or None.
+Maker = Callable[[tuple[str, ...], tuple[Any, ...], Any], Any]
 
 #: Elements from which on native code is faster, calls and all.
 _LEAST = 1 << 14
+_LEAST_OF_SUMS = 1 << 17
 _LEAST_OF_PRODUCTS = 1 << 12
 _LEAST_OF_STEPS = 1 << 10
 
@@ -29,6 +30,9 @@ KERNELS = {
     **dict.fromkeys(
         ("gelu", "silu", "sigmoid", "softplus", "log_sigmoid", "elu", "erf", "ndtr", "rotary_embedding"), ("x", _LEAST)
     ),
+    "tanh": ("x", 1 << 13),
+    "relu": ("x", 1 << 15),
+    **dict.fromkeys(("sum", "mean"), ("x", _LEAST_OF_SUMS)),
     **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), ("x", _LEAST)),
     **dict.fromkeys(("layer_norm", "rms_norm", "batch_norm", "multiply_add"), ("x", _LEAST)),
     **dict.fromkeys(("cross_entropy", "cross_entropy_gradient", "soft_cross_entropy", "huber_loss"), ("x", _LEAST)),
@@ -79,14 +83,14 @@ def native_kernels(allowed: bool) -> Iterator[None]:
         _is_allowed.reset(token)
 
 
-def on_large(what: tuple[str, ...], plain: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """What `plain(*args)` gives, by native code if there is any for it."""
+def on_large(what: tuple[str, ...], plain: Callable[..., Any], args: tuple[Any, ...], places: Any = None) -> Any:
+    """What `plain(*args)` gives, by native code if there is any for it, which writes to `places`: see `Maker`."""
     global _maker
     if is_allowed():
         if _maker is None and _find_maker is not None:
             _maker = _find_maker()
         if _maker is not None:
-            made = _maker(what, args)
+            made = _maker(what, args, places)
             if made is not NotImplemented:
                 return made
     return plain(*args)
@@ -98,7 +102,10 @@ def plain_kernel(kernel: Any) -> Any:
 
 
 def sized(what: tuple[str, ...], plain: Any, measured: str, least: int) -> Any:
-    """`plain`, which leaves its work to native code where the argument `measured` has at least `least` elements."""
+    """`plain`, which leaves its work to native code where the argument `measured` has at least `least` elements.
+
+    `into(places, *args)` of it does the same, and may write results to `places`: those that are in it then.
+    """
     function = inspect.unwrap(plain)
     is_portable = type(function) is partial  # of a namespace; or, on blocks, of a formula
     if is_portable:
@@ -109,6 +116,10 @@ def sized(what: tuple[str, ...], plain: Any, measured: str, least: int) -> Any:
         f"def chosen({names}):\n"
         f"    if {measured}.size >= {least}:\n"
         f"        return on_large(what, plain, ({names},))\n"
+        f"    return plain({names})\n"
+        f"def into(places, {names}):\n"
+        f"    if {measured}.size >= {least}:\n"
+        f"        return on_large(what, plain, ({names},), places)\n"
         f"    return plain({names})"
     )
     scope: dict[str, Any] = {"plain": plain, "what": what, "on_large": on_large, "__name__": __name__}
@@ -116,4 +127,5 @@ def sized(what: tuple[str, ...], plain: Any, measured: str, least: int) -> Any:
     chosen: Any = scope["chosen"]
     chosen.__defaults__ = None if is_portable else function.__defaults__
     chosen.plain = plain
+    chosen.into = scope["into"]
     return chosen

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ..spans import spans_of as _spans_of
+
 
 def _parts(xp: Any, x: Any, count: int) -> list[Any]:
     """`x` in equal parts along its last axis."""
@@ -17,13 +19,35 @@ def _parts(xp: Any, x: Any, count: int) -> list[Any]:
     return [xp.getitem(x, (..., slice(i * width, (i + 1) * width))) for i in range(count)]
 
 
-_TOGETHER = 8
+def _in_spans(
+    xp: Any,
+    steps: Callable[..., Any],
+    timed: tuple[int, ...],
+    length: int,
+    reverse: bool,
+    arguments: Callable[..., Any],
+    carried: Callable[..., Any],
+    state: tuple[Any, ...],
+) -> list[Any]:
+    """What `steps` gives for all steps, some of which it takes at a time.
 
+    `steps(*arguments(span, *state))` gives a tuple, of which `carried(*made)` makes the state for the next span. Those
+    of its results that are `timed` have an axis of steps first, and are joined; of the others the last are given.
+    """
+    if hasattr(steps, "into"):  # native code, which writes where its results belong
+        from ..numpy.recurrent import in_spans
 
-def _spans(length: int, reverse: bool) -> list[slice]:
-    """The steps in the order in which they are taken, some at a time."""
-    spans = [slice(start, min(start + _TOGETHER, length)) for start in range(0, length, _TOGETHER)]
-    return spans[::-1] if reverse else spans
+        return in_spans(steps, timed, length, reverse, arguments, carried, state)
+    parts = []
+    for span in _spans_of(length, reverse):
+        made = steps(*arguments(span, *state))
+        state = carried(*made)
+        parts.append(made)
+    *_, last = parts
+    if len(parts) == 1:
+        return list(last)
+    in_time = parts[::-1] if reverse else parts
+    return [xp.concat([made[i] for made in in_time], 0) if i in timed else last[i] for i in range(len(last))]
 
 
 def _order(length: int, reverse: bool) -> Any:
@@ -32,10 +56,6 @@ def _order(length: int, reverse: bool) -> Any:
 
 def _in_time(xp: Any, steps: list[Any], reverse: bool) -> Any:
     return xp.stack(steps[::-1] if reverse else steps, 0)
-
-
-def _joined(xp: Any, parts: list[Any], reverse: bool) -> Any:
-    return parts[0] if len(parts) == 1 else xp.concat(parts[::-1] if reverse else parts, 0)
 
 
 def _last(xp: Any, out: Any, reverse: bool) -> Any:
@@ -90,14 +110,14 @@ def _lstm_step_gradient(
 
 
 def lstm(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any, Any]:
-    outputs, cells, gates = [], [], []
-    for span in _spans(x.shape[0], reverse):
-        out, c, cell, gate = xp.lstm_steps(xp.getitem(x, (span,)), h, c, weight, bias, reverse)
-        h = _last(xp, out, reverse)
-        outputs.append(out)
-        cells.append(cell)
-        gates.append(gate)
-    return _joined(xp, outputs, reverse), c, _joined(xp, cells, reverse), _joined(xp, gates, reverse)
+    def arguments(span: slice, h: Any, c: Any) -> tuple[Any, ...]:
+        return xp.getitem(x, (span,)), h, c, weight, bias, reverse
+
+    def carried(out: Any, c: Any, cells: Any, gates: Any) -> tuple[Any, Any]:
+        return _last(xp, out, reverse), c
+
+    out, c, cells, gates = _in_spans(xp, xp.lstm_steps, (0, 2, 3), x.shape[0], reverse, arguments, carried, (h, c))
+    return out, c, cells, gates
 
 
 def lstm_steps(xp: Any, x: Any, h: Any, c: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any, Any, Any]:
@@ -117,12 +137,14 @@ def lstm_gradient(
     g_out = xp.zeros_like(out) if g_out is None else g_out
     g_c, g_h = xp.zeros_like(c) if g_c is None else g_c, xp.zeros_like(h)
     states = _states_before(xp, c, cells, reverse)
-    parts = []
-    for span in _spans(out.shape[0], not reverse):
+
+    def arguments(span: slice, g_h: Any, g_c: Any) -> tuple[Any, ...]:
         at = [xp.getitem(part, (span,)) for part in (g_out, states, cells, gates)]
-        projected, g_h, g_c = xp.lstm_steps_gradient(at[0], g_h, g_c, *at[1:], weight, reverse)
-        parts.append(projected)
-    projected = _joined(xp, parts, not reverse)
+        return at[0], g_h, g_c, *at[1:], weight, reverse
+
+    projected, g_h, g_c = _in_spans(
+        xp, xp.lstm_steps_gradient, (0,), out.shape[0], not reverse, arguments, lambda *made: made[1:], (g_h, g_c)
+    )
     before = _states_before(xp, h, out, reverse) if needs[3] else None
     return projected, g_h, g_c, *_parameter_gradients(xp, projected, before, needs[3:])
 
@@ -160,13 +182,14 @@ def _gru_step_gradient(xp: Any, g: Any, g_h: Any, h: Any, gates: Any, weight: An
 
 
 def gru(xp: Any, x: Any, h: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any]:
-    outputs, gates = [], []
-    for span in _spans(x.shape[0], reverse):
-        out, gate = xp.gru_steps(xp.getitem(x, (span,)), h, weight, bias, reverse)
-        h = _last(xp, out, reverse)
-        outputs.append(out)
-        gates.append(gate)
-    return _joined(xp, outputs, reverse), _joined(xp, gates, reverse)
+    def arguments(span: slice, h: Any) -> tuple[Any, ...]:
+        return xp.getitem(x, (span,)), h, weight, bias, reverse
+
+    def carried(out: Any, gates: Any) -> tuple[Any]:
+        return (_last(xp, out, reverse),)
+
+    out, gates = _in_spans(xp, xp.gru_steps, (0, 1), x.shape[0], reverse, arguments, carried, (h,))
+    return out, gates
 
 
 def gru_steps(xp: Any, x: Any, h: Any, weight: Any, bias: Any, reverse: bool) -> tuple[Any, Any]:
@@ -183,14 +206,15 @@ def gru_gradient(
 ) -> tuple[Any, ...]:
     g_h = xp.zeros_like(h)
     states = _states_before(xp, h, out, reverse)
-    inputs, parts = [], []
-    for span in _spans(out.shape[0], not reverse):
+
+    def arguments(span: slice, g_h: Any) -> tuple[Any, ...]:
         at = [xp.getitem(part, (span,)) for part in (g, states, gates)]
-        of_input, of_state, g_h = xp.gru_steps_gradient(at[0], g_h, *at[1:], weight, reverse)
-        inputs.append(of_input)
-        parts.append(of_state)
-    projected = _joined(xp, parts, not reverse)
-    return _joined(xp, inputs, not reverse), g_h, *_parameter_gradients(xp, projected, states, needs[2:])
+        return at[0], g_h, *at[1:], weight, reverse
+
+    of_input, projected, g_h = _in_spans(
+        xp, xp.gru_steps_gradient, (0, 1), out.shape[0], not reverse, arguments, lambda *made: made[2:], (g_h,)
+    )
+    return of_input, g_h, *_parameter_gradients(xp, projected, states, needs[2:])
 
 
 def gru_steps_gradient(
@@ -221,32 +245,34 @@ def _rnn_step_gradient(xp: Any, g: Any, g_h: Any, out: Any, weight: Any, activat
 
 
 def rnn(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str, reverse: bool) -> Any:
-    outputs = []
-    for span in _spans(x.shape[0], reverse):
-        out = xp.rnn_steps(xp.getitem(x, (span,)), h, weight, bias, activation, reverse)
-        h = _last(xp, out, reverse)
-        outputs.append(out)
-    return _joined(xp, outputs, reverse)
+    def arguments(span: slice, h: Any) -> tuple[Any, ...]:
+        return xp.getitem(x, (span,)), h, weight, bias, activation, reverse
+
+    def carried(out: Any) -> tuple[Any]:
+        return (_last(xp, out, reverse),)
+
+    return _in_spans(xp, xp.rnn_steps, (0,), x.shape[0], reverse, arguments, carried, (h,))[0]
 
 
-def rnn_steps(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str, reverse: bool) -> Any:
+def rnn_steps(xp: Any, x: Any, h: Any, weight: Any, bias: Any, activation: str, reverse: bool) -> tuple[Any]:
     outputs = []
     for t in _order(x.shape[0], reverse):
         h = _activation(xp, activation)(xp.getitem(x, (t,)) + xp.linear(h, weight, bias))
         outputs.append(h)
-    return _in_time(xp, outputs, reverse)
+    return (_in_time(xp, outputs, reverse),)
 
 
 def rnn_gradient(
     xp: Any, g: Any, h: Any, weight: Any, out: Any, activation: str, reverse: bool, needs: Any
 ) -> tuple[Any, ...]:
     g_h = xp.zeros_like(h)
-    parts = []
-    for span in _spans(out.shape[0], not reverse):
-        at = [xp.getitem(part, (span,)) for part in (g, out)]
-        projected, g_h = xp.rnn_steps_gradient(at[0], g_h, at[1], weight, activation, reverse)
-        parts.append(projected)
-    projected = _joined(xp, parts, not reverse)
+
+    def arguments(span: slice, g_h: Any) -> tuple[Any, ...]:
+        return xp.getitem(g, (span,)), g_h, xp.getitem(out, (span,)), weight, activation, reverse
+
+    projected, g_h = _in_spans(
+        xp, xp.rnn_steps_gradient, (0,), out.shape[0], not reverse, arguments, lambda *made: made[1:], (g_h,)
+    )
     before = _states_before(xp, h, out, reverse) if needs[2] else None
     return projected, g_h, *_parameter_gradients(xp, projected, before, needs[2:])
 

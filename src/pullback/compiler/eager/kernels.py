@@ -29,8 +29,12 @@ Form = Callable[[list[Any], list[Any]], Any]
 _ndarray = np.ndarray
 
 
-def native_result(what: tuple[str, ...], args: tuple[Any, ...]) -> Any:
-    """What a kernel or a rule gives for `args`, or NotImplemented if that is for NumPy."""
+def native_result(what: tuple[str, ...], args: tuple[Any, ...], places: Any = None) -> Any:
+    """What a kernel or a rule gives for `args`, or NotImplemented if that is for NumPy.
+
+    `places`, if given, has an array or None for each result, in their order: contiguous ones of its shape and dtype,
+    which the result is written to then.
+    """
     arrays: list[Any] = []
     try:
         key = (what, *[_key(arg, arrays) for arg in args])
@@ -39,7 +43,7 @@ def native_result(what: tuple[str, ...], args: tuple[Any, ...]) -> Any:
         program = PROGRAMS.make(key, what, lambda: _compiled(what, args))
     except TypeError:  # not hashable, so nothing that a program could be found by
         return NotImplemented
-    return NotImplemented if program is None else program.run(arrays)
+    return NotImplemented if program is None else program.run(arrays, places)
 
 
 def _key(arg: Any, arrays: list[Any]) -> Any:
@@ -72,11 +76,11 @@ class KernelProgram:
         self.is_native: bool = built.executable.is_native  # else it calls NumPy's kernels, which is no gain
         self.nbytes: int = built.executable.arena_bytes
 
-    def run(self, arrays: list[Any]) -> Any:
-        """The kernel's results, or NotImplemented if they cannot be trusted."""
+    def run(self, arrays: list[Any], places: Any = None) -> Any:
+        """The kernel's results, or NotImplemented if they cannot be trusted: see `native_result`."""
         if self._copies:
             arrays = [np.ascontiguousarray(a) if copied else a for a, copied in zip(arrays, self._copied)]
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._results]
+        outputs = [np.empty(shape, dtype) for shape, dtype in self._results] if places is None else self._filled(places)
         inputs = [address_of(array) for array in arrays]
         for address in inputs:
             if address & self._misaligned:
@@ -85,6 +89,14 @@ class KernelProgram:
         if self._is_guarded and not outputs.pop():
             return NotImplemented
         return self._form(arrays, outputs)
+
+    def _filled(self, places: Any) -> list[Any]:
+        """An array for each result, of `places` where that has one that is fit."""
+        given = [*places, *[None] * (len(self._results) - len(places))]
+        return [
+            np.empty(shape, dtype) if place is None or (place.shape, place.dtype) != (shape, dtype) else place
+            for (shape, dtype), place in zip(self._results, given)
+        ]
 
 
 def _is_ordinary(arg: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of arrays: put together instead of added up, and chosen before they are computed.
+"""Parts of arrays: put together instead of added up, and chosen or cut before they are computed.
 
 The gradient of an array that is read in slices is a sum of arrays that are zero but for one slice (`place`).
 Where slices lie side by side along an axis the sum is taken to be what it is: the slices, one after the other.
@@ -132,8 +132,35 @@ def take_along_axis(walk: Walk, instruction: Instruction) -> Any:
     return walk.make(made.op, args, result.shape, result.dtype)
 
 
+def getitem(walk: Walk, instruction: Instruction) -> Any:
+    """A slice of a sum that is read in slices alone, as the sum of slices: the gates of a recurrent layer, say.
+
+    They are then added where they are used. Sums with what is broadcast stay whole, unless they are in such a sum.
+    """
+    x, index = instruction.args
+    made = walk.definition(x, "add")
+    found = slice_of(index, x.shape)
+    if made is None or found is None or instruction.result.ndim != x.ndim or walk.depth > _DEEPEST:
+        return None
+    if walk.uses(x) * instruction.result.size > x.size:  # something may need the whole
+        return None
+    if not walk.depth and any(type(arg) is not Value or arg.shape != x.shape for arg in made.args):
+        return None
+    axis, start, stop = found
+    args: list[Any] = []
+    for arg in made.args:
+        own = axis - x.ndim + arg.ndim if type(arg) is Value else -1  # its axis, if it has it
+        if own >= 0 and arg.shape[own] == x.shape[axis]:
+            shape = (*arg.shape[:own], stop - start, *arg.shape[own + 1 :])
+            sliced = (*[slice(None)] * own, slice(start, stop))
+            arg = walk.make("getitem", (arg, sliced), shape, arg.dtype)
+        args.append(arg)
+    return walk.make("add", tuple(args), instruction.result.shape, instruction.result.dtype)
+
+
 RULES: Table = {
     "add": [add],
+    "getitem": [getitem],
     "place": [place],
     "concat": [concat],
     "take_along_axis": [take_along_axis],

@@ -190,12 +190,13 @@ class Executable:
                 else:
                     tables[slot] = memory.ctypes.data + location.offset
                 slot += 1
+        patience = sum([one.native.emitted.cost for one in calls]) * runtime.PATIENCE / runtime.LOOK_COST
         patched = np.array(patches, np.int64).reshape(-1, runtime.PATCH_WORDS)
         program = np.array(
             [
                 records.ctypes.data, len(records), patched.ctypes.data, len(patched),
                 self._arena.ctypes.data + self._scratch_offset, self._scratch_stride,
-                min(self._most_threads, max([1, *(one.parts for one in calls)])), *self._blas,
+                min(self._most_threads, max([1, *(one.parts for one in calls)])), *self._blas, int(patience),
             ],
             np.int64,
         )  # fmt: skip

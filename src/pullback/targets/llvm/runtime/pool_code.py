@@ -46,11 +46,15 @@ announce:
   %old.counter = and i64 %old, -256
   %counter = add i64 %old.counter, 256
   %announced = or i64 %counter, %threads
+  %joined.at = getelementptr i8, ptr %pool, i64 <JOINED>
+  store atomic i64 %counter, ptr %joined.at monotonic, align 8
   store atomic i64 %announced, ptr %announced.at seq_cst, align 8
   %sleepers.at = getelementptr i8, ptr %pool, i64 <SLEEPERS>
   %sleepers = load atomic i64, ptr %sleepers.at seq_cst, align 8
   %asleep = icmp ne i64 %sleepers, 0
-  br i1 %asleep, label %wake, label %work
+  %others = sub i64 %threads, 1
+  %patience = load i64 from %Program, ptr %program, i64 0, i32 9
+  br i1 %asleep, label %wake, label %gather
 
 wake:
   %mutex = getelementptr i8, ptr %pool, i64 <MUTEX>
@@ -58,16 +62,53 @@ wake:
   %0 = call i32 @pthread_mutex_lock(ptr %mutex)
   %1 = call i32 @pthread_cond_broadcast(ptr %condition)
   %2 = call i32 @pthread_mutex_unlock(ptr %mutex)
-  br label %work
+  br label %gather
+
+gather:
+  %looks = phi i64 [ 0, %announce ], [ 0, %wake ], [ %looks.next, %pause ], [ %looks.late, %yield ]
+  %joined = load atomic i64, ptr %joined.at acquire, align 8
+  %joined.count = and i64 %joined, 127
+  %complete = icmp eq i64 %joined.count, %others
+  br i1 %complete, label %work, label %missing
+
+missing:
+  %worthwhile = icmp slt i64 %looks, %patience
+  br i1 %worthwhile, label %rest, label %close
+
+rest:
+  %soon = icmp slt i64 %looks, <SPINS>
+  br i1 %soon, label %pause, label %yield
+
+pause:
+  <PAUSE>
+  %looks.next = add i64 %looks, 1
+  br label %gather
+
+yield:
+  %3 = call i32 @sched_yield()
+  %looks.late = add i64 %looks, <YIELD>
+  br label %gather
+
+close:
+  %closed = atomicrmw or ptr %joined.at, i64 128 acq_rel
+  %came = and i64 %closed, 127
+  %some = icmp ne i64 %came, 0
+  br i1 %some, label %work, label %leave
+
+leave:
+  store atomic i64 0, ptr %busy.at release, align 8
+  br label %alone
 
 work:
-  call void @walk(ptr %program, i64 0, i64 %threads, ptr %pool)
-  call void @barrier(ptr %pool, i64 %threads)
+  %helpers = phi i64 [ %others, %gather ], [ %came, %close ]
+  %present.now = add i64 %helpers, 1
+  call void @walk(ptr %program, i64 0, i64 %present.now, ptr %pool)
+  call void @barrier(ptr %pool, i64 %present.now)
   store atomic i64 0, ptr %busy.at release, align 8
   br label %end
 
 alone:
-  %status = phi i64 [ 0, %entry ], [ <TOO_FEW>, %find ], [ <TOO_FEW>, %count ], [ 0, %take ]
+  %status = phi i64 [ 0, %entry ], [ <TOO_FEW>, %find ], [ <TOO_FEW>, %count ], [ 0, %take ], [ 0, %leave ]
   call void @walk(ptr %program, i64 0, i64 1, ptr null)
   br label %end
 
@@ -123,6 +164,7 @@ define void @pullback_work(ptr %pool, i64 %number) nounwind {
 entry:
   %announced.at = getelementptr i8, ptr %pool, i64 <ANNOUNCED>
   %shared.at = getelementptr i8, ptr %pool, i64 <SHARED>
+  %joined.at = getelementptr i8, ptr %pool, i64 <JOINED>
   %sleepers.at = getelementptr i8, ptr %pool, i64 <SLEEPERS>
   %mutex = getelementptr i8, ptr %pool, i64 <MUTEX>
   %condition = getelementptr i8, ptr %pool, i64 <CONDITION>
@@ -182,15 +224,55 @@ begin:
   br i1 %stop, label %end, label %choose
 
 choose:
-  br i1 %mine, label %work, label %skip
+  br i1 %mine, label %join, label %skip
+
+join:
+  %counter = and i64 %announced, -256
+  %joined = load atomic i64, ptr %joined.at acquire, align 8
+  %joined.counter = and i64 %joined, -128  ; with the mark that a run is closed
+  %open = icmp eq i64 %joined.counter, %counter
+  br i1 %open, label %try, label %skip
+
+try:
+  %joined.more = add i64 %joined, 1
+  %exchanged = cmpxchg ptr %joined.at, i64 %joined, i64 %joined.more acq_rel monotonic
+  %is.in = extractvalue { i64, i1 } %exchanged, 1
+  %before.me = and i64 %joined, 127
+  %me = add i64 %before.me, 1
+  %others = sub i64 %threads, 1
+  br i1 %is.in, label %gather, label %join
 
 skip:
   br label %wait
 
+gather:
+  %looks = phi i64 [ 0, %try ], [ %looks.next, %linger ], [ %looks, %let ]
+  %now = load atomic i64, ptr %joined.at acquire, align 8
+  %came = and i64 %now, 127
+  %complete = icmp eq i64 %came, %others
+  %mark = and i64 %now, 128
+  %closed = icmp ne i64 %mark, 0
+  %begins = or i1 %complete, %closed
+  br i1 %begins, label %work, label %missing
+
+missing:
+  %soon = icmp slt i64 %looks, <SPINS>
+  br i1 %soon, label %linger, label %let
+
+linger:
+  <PAUSE>
+  %looks.next = add i64 %looks, 1
+  br label %gather
+
+let:
+  %let.go = call i32 @sched_yield()
+  br label %gather
+
 work:
+  %present = add i64 %came, 1
   %program = load ptr, ptr %shared.at
-  call void @walk(ptr %program, i64 %number, i64 %threads, ptr %pool)
-  call void @barrier(ptr %pool, i64 %threads)
+  call void @walk(ptr %program, i64 %me, i64 %present, ptr %pool)
+  call void @barrier(ptr %pool, i64 %present)
   br label %wait
 
 end:

@@ -8,7 +8,7 @@ from __future__ import annotations
 #: Walking a table, patching the addresses of a run's arrays, and keeping BLAS at one thread meanwhile.
 WALK = """
 %Call = type { ptr, ptr, i64, i64, i64, i64 }
-%Program = type { ptr, i64, ptr, i64, ptr, i64, i64, ptr, ptr }
+%Program = type { ptr, i64, ptr, i64, ptr, i64, i64, ptr, ptr, i64 }
 %Patch = type { ptr, i64, i64 }
 
 ; How many runs keep BLAS at one thread, how many it had before, a lock for the two, and whether a fork is under way.

@@ -11,6 +11,7 @@ import torch
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
 from . import torch_finite, torch_kernels, torch_lists, torch_memory, torch_namespace
+from .heap import keep_freed_memory
 from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
@@ -25,6 +26,7 @@ class TorchBackend(StandardBackend):
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
         self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
+        keep_freed_memory()
         if _ALONE[0] >= 0:  # who uses memory is counted
             self.lists = torch_lists
         dtypes.REAL.update(raw for raw, dtype in self._dtypes.items() if dtype.kind == "float")

@@ -77,6 +77,31 @@ def test_parts_are_numpys(name, kernels):
         np.testing.assert_array_equal(found, getattr(NUMPY.xp, operation)(X, *args, index))
 
 
+BASIC = {
+    "a number": 1,
+    "from the end": (..., -1),
+    "slices": (slice(None), slice(1, None), slice(-3, -1)),
+    "an empty slice": (slice(None), slice(2, 1)),
+    "a step": (slice(None), slice(None, None, 2), slice(1, None, 3)),
+    "backwards": (slice(None, None, -1), 1, slice(3, None, -2)),
+    "new axes": (None, 0, ..., None),
+    "everything": (),
+}
+
+
+@pytest.mark.parametrize("name", [*BASIC, *INDICES])
+def test_values_are_placed_among_zeros(name, kernels):
+    index = BASIC[name] if name in BASIC else INDICES[name]
+    values = np.arange(100, 100 + X[index].size).reshape(X[index].shape)
+    for dtype in ("float32", "int32", "bool"):
+        value = values.astype(dtype)
+        if dtype == "bool" and name in INDICES:  # JAX adds no booleans
+            continue
+        found = kernels.place(jax.numpy.asarray(value), X.shape, on_device(index))
+        np.testing.assert_array_equal(found, NUMPY.xp.place(value, X.shape, index))
+        assert found.dtype == dtype
+
+
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 1, 1)])
 def test_values_that_broadcast(shape, kernels):
     values = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)

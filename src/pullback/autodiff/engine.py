@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 _by_sequence = attrgetter("seq")
-_ndarray = np.ndarray
+_buffers = backends.buffers
 
 
 def walk(
@@ -119,10 +119,13 @@ def walk(
                 before = find(parent)
                 if before is None:
                     if useful is None or parent in useful:
-                        cotangents[parent] = gradient
+                        if recipe.accumulate is not None and plain and type(gradient) in _buffers:
+                            sums[parent] = gradient  # such a rule makes an array of its own
+                        else:
+                            cotangents[parent] = gradient
                     continue
                 total = before + gradient
-                if type(total) is _ndarray:
+                if type(total) in _buffers:
                     sums[parent] = total
                     del cotangents[parent]
                 else:

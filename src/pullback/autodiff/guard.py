@@ -251,7 +251,7 @@ def check_on_device(order: list[Node], cotangents: dict[Node, Any], roots: tuple
 class Window:
     """The stretch of a walk that can still be computed again: from `order[start]`, where `cotangents` were known."""
 
-    __slots__ = ("order", "visit", "release", "useful", "start", "cotangents")
+    __slots__ = ("order", "visit", "release", "useful", "start", "cotangents", "checked")
 
     def __init__(
         self,
@@ -267,6 +267,7 @@ class Window:
         self.useful = useful  # nodes without an input in here are not walked, and so not released; None for all
         self.start = 0
         self.cotangents = seeds
+        self.checked: dict[Node, Any] = {}  # what was found to be finite when the window began
 
     def close(self, last: Node, cotangents: dict[Node, Any]) -> None:
         """Check what the walk has come to, release the window, begin the next one."""
@@ -274,7 +275,7 @@ class Window:
         stop = self.order.index(last, self.start) + 1
         self._release(stop)
         self.start = stop
-        self.cotangents = dict(cotangents)
+        self.cotangents = self.checked = dict(cotangents)
 
     def end(self, cotangents: dict[Node, Any]) -> None:
         """Check the result of the walk and release the rest."""
@@ -289,7 +290,10 @@ class Window:
 
     def check(self, cotangents: dict[Node, Any]) -> None:
         """Raise (or warn) if a cotangent is not finite, naming where that began."""
-        if all_finite(cotangents.values()):
+        checked = self.checked
+        if all_finite(
+            [g for node, g in cotangents.items() if checked.get(node) is not g or type(g) is Outputs]
+        ):  # `Outputs` grow
             return
         try:
             report(self._find())

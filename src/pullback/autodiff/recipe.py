@@ -45,8 +45,8 @@ class Table:
         """Declare an operation and its rules, which are under the names of its inputs.
 
         `joint` gives the gradients of all inputs at once, as a tuple. `accumulate(total, g, ...)`, for an operation
-        on one array that reads a part of it, adds the gradient into a NumPy buffer of the array's shape. For the marks
-        see `rules/__init__.py`.
+        on one array that reads a part of it and whose rule makes an array of its own, adds the gradient into such a
+        buffer. For the marks see `rules/__init__.py`.
         """
         every_input = inputs.lstrip("*").split()
         rules = {key: marks_and_rules.pop(key) for key in every_input if key in marks_and_rules}

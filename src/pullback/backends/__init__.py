@@ -36,6 +36,7 @@ __all__ = [
 NUMPY = NumpyBackend()
 _by_name: dict[str, Backend] = {}
 _by_type: dict[type, Backend | None] = {}  # by exact type; None for types that are no arrays
+buffers: set[type] = set()  # of arrays that more can be added to in place
 _block_default: ContextVar[str | None] = ContextVar("pullback_device", default=None)
 _process_default = "numpy"
 
@@ -50,6 +51,8 @@ def register(backend: Backend) -> None:
     _by_type.clear()
     for known in _by_name.values():
         _by_type.update(dict.fromkeys(known.array_types, known))
+        if known.adds_in_place:
+            buffers.add(known.array_types[0])
 
 
 register(NUMPY)

@@ -27,6 +27,11 @@ def log(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
     return s.where(s.isinf(a) | s.isinf(b), math.inf, re), im
 
 
+def log1p(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
+    re, im = log(s, a, b, re, im)
+    return re, s.copysign(s.where(s.isinf(b) & s.isfinite(a), s.full_like(a, _HALF_PI), im), b)
+
+
 def sqrt(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
     lost = s.isinf(a) & s.isnan(b)
     re, im = s.where(lost, s.where(a > 0, math.inf, b), re), s.where(lost, s.where(a > 0, b, math.inf), im)
@@ -80,9 +85,23 @@ def atanh(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
     return s.copysign(re, a), s.copysign(s.where(nothing, math.nan, im), b)
 
 
+def reciprocal(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
+    zero = (a == 0) & (b == 0)
+    return s.where(zero, math.nan, s.copysign(re, a)), s.where(zero, math.nan, s.copysign(im, -b))
+
+
+def sign(s: Any, a: Any, b: Any, re: Any, im: Any) -> tuple[Any, Any]:
+    one, none = s.ones_like(a), s.zeros_like(a)
+    nothing = s.isnan(a) | s.isnan(b) | s.isinf(a) & s.isinf(b)
+    re = s.where(s.isinf(a), s.copysign(one, a), s.where(s.isinf(b), none, s.copysign(re, a)))
+    im = s.where(s.isinf(b), s.copysign(one, b), s.where(s.isinf(a), none, s.copysign(im, b)))
+    return s.where(nothing, math.nan, re), s.where(nothing, math.nan, im)
+
+
 LIMITS: dict[str, Callable[..., tuple[Any, Any]]] = {
-    "exp": exp, "expm1": expm1, "log": log, "log1p": log, "sqrt": sqrt, "cosh": cosh, "sinh": sinh, "tanh": tanh,
+    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt, "cosh": cosh, "sinh": sinh, "tanh": tanh,
     "acos": acos, "acosh": acosh, "asin": asin, "asinh": asinh, "atan": asin, "atanh": atanh,
+    "reciprocal": reciprocal, "sign": sign,
 }  # fmt: skip
 
 
@@ -96,4 +115,5 @@ def with_limits(space: Any, name: str, function: Any, combine: Any, is_complex: 
             return out
         return combine(*limits(space, space.real(x), space.imag(x), space.real(out), space.imag(out)))
 
+    compute.plain = function  # type: ignore[attr-defined]  # for what is known to be real
     return compute

@@ -37,6 +37,17 @@ def indexing_kernels(backend: Any, general: Indexing) -> dict[str, Any]:
         parts = _native(index)
         return x.at[parts].add(fitting(x, value, parts))
 
+    def place(value: Any, shape: Any, index: Any) -> Any:
+        """Zeros with `value` added at `index`; around slices it is padded, which is one pass over the result."""
+        basic = basic_index(index, tuple(shape))
+        if basic is None:
+            return index_add(backend.xp.zeros(tuple(shape), value.dtype, value), value, index)
+        lengths, padding, reversed_axes = _around(basic, tuple(shape))
+        value = value.reshape(lengths)
+        if reversed_axes:
+            value = jax.lax.rev(value, reversed_axes)
+        return jax.lax.pad(value, np.zeros((), value.dtype), padding)
+
     def is_checked(x: Any, index: Any) -> bool:
         """Whether the positions are known; those outside raise where the array is on a processor."""
         parts = index if isinstance(index, tuple) else (index,)
@@ -54,7 +65,21 @@ def indexing_kernels(backend: Any, general: Indexing) -> dict[str, Any]:
             return value.astype(x.dtype)
         return general._fitting(value, x, x[parts].shape)
 
-    return {"getitem": getitem, "setitem": setitem, "index_add": index_add}
+    return {"getitem": getitem, "setitem": setitem, "index_add": index_add, "place": place}
+
+
+def _around(basic: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[list[int], list[tuple[int, int, int]], list[int]]:
+    """How many elements a basic index names along each axis, how many lie before, after and between, which go back."""
+    lengths, padding, reversed_axes = [], [], []
+    parts = [part for part in basic if part is not None]
+    for axis, (part, size) in enumerate(zip(parts, shape)):
+        chosen = range(size)[part] if isinstance(part, slice) else range(part % size, part % size + 1)
+        lengths.append(len(chosen))
+        if chosen.step < 0:
+            reversed_axes.append(axis)
+            chosen = chosen[::-1]
+        padding.append((chosen[0], size - 1 - chosen[-1], chosen.step - 1) if chosen else (0, size, 0))
+    return lengths, padding, reversed_axes
 
 
 def check_bounds(shape: tuple[int, ...], parts: tuple[Any, ...]) -> None:

@@ -36,6 +36,7 @@ class Backend:
     name: str
     array_types: tuple[type, ...]
     xp: Any
+    adds_in_place = False  # whether `x += y` writes into `x`, and `xp.place_into` into a part of it
 
     def devices(self) -> tuple[str, ...]:
         """The names of the devices that are there, for example ("numpy",)."""

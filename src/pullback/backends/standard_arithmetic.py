@@ -5,6 +5,7 @@ The functions of a namespace are `divide`, `floor_divide` and so on of the array
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -61,7 +62,8 @@ class Arithmetic:
         if self._is_integer(x):
             return found
         found = self.xp.where(x == 0, self.xp.zeros_like(x), found)
-        return self.xp.where(x != x, x, found)
+        nothing = x * math.nan if self.backend.dtype_of(x).kind == "complex" else x  # in both parts
+        return self.xp.where(x != x, nothing, found)
 
     def pow(self, x: Any, y: Any) -> Any:
         """x to the power y, also where the logarithm of x, by which libraries compute it, is infinite."""

@@ -11,6 +11,7 @@ import torch
 from .. import dtypes
 from ..errors import DeviceError, DtypeError, GradientError
 from . import torch_finite, torch_kernels, torch_lists, torch_memory, torch_namespace
+from .heap import keep_freed_memory
 from .numpy.ownership import SOLE
 from .standard import Later, StandardBackend
 from .standard_indexing import basic_index
@@ -20,9 +21,12 @@ from .torch_unsigned import on_bits
 class TorchBackend(StandardBackend):
     """PyTorch on the CPU and on each GPU: "torch:cpu", "torch:cuda:0", ..."""
 
+    adds_in_place = True
+
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})
         self.inexact = frozenset(raw for raw, dtype in self._dtypes.items() if dtype.kind in ("float", "complex"))
+        keep_freed_memory()
         if _ALONE[0] >= 0:  # who uses memory is counted
             self.lists = torch_lists
         dtypes.REAL.update(raw for raw, dtype in self._dtypes.items() if dtype.kind == "float")
@@ -40,12 +44,45 @@ class TorchBackend(StandardBackend):
             return tuple(found)
 
         def getitem(x: Any, index: Any) -> Any:
+            if _steps_forward(index):
+                try:
+                    return x[index]
+                except IndexError:  # said in NumPy's words below
+                    pass
             basic = basic_index(index, tuple(x.shape))
             if basic is None:
                 return x[_places(x, index) if _steps_back(index) else native(x, index)]
             forward, flipped = _ascending(basic, tuple(x.shape))
             part = x[forward]
             return torch_namespace.flip(part, axis=flipped) if flipped else part
+
+        def named(x: Any, value: Any, index: Any) -> tuple[Any, Any]:
+            """The part of `x` that a basic index names, as a view, and `value` in its order; None without one."""
+            if _steps_forward(index):
+                return x[index], value
+            basic = basic_index(index, tuple(x.shape))
+            if basic is None:
+                return None, value
+            forward, flipped = _ascending(basic, tuple(x.shape))
+            part = x[forward]
+            if flipped and isinstance(value, torch.Tensor):
+                value = torch_namespace.flip(torch.broadcast_to(value, part.shape), axis=flipped)
+            return part, value
+
+        def place(value: Any, shape: Any, index: Any) -> Any:
+            out = torch.zeros(shape, dtype=value.dtype, device=value.device)
+            part, value = named(out, value, index)
+            if part is None:
+                return index_add(out, value, index)
+            part.copy_(value)
+            return out
+
+        def place_into(total: Any, value: Any, index: Any) -> None:
+            part, value = named(total, value, index)
+            if part is None:
+                total += place(value, total.shape, index)
+            else:
+                part += value
 
         def _places(x: Any, index: Any) -> Any:
             """The positions along every axis, for an index that mixes arrays with slices that step back."""
@@ -75,18 +112,24 @@ class TorchBackend(StandardBackend):
             return flat.reshape(x.shape)
 
         def index_add(x: Any, value: Any, index: Any) -> Any:
+            out = x.clone(memory_format=torch.contiguous_format)
+            part, value = named(out, value, index)
+            if part is not None:
+                part += value
+                return out
             places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
             where = getitem(places, index)
             if not isinstance(value, torch.Tensor):
                 value = torch.full((), value, dtype=x.dtype, device=x.device)
             added = torch.broadcast_to(value.to(x.dtype), where.shape).reshape(-1)
-            flat = x.clone(memory_format=torch.contiguous_format).reshape(-1)
-            return flat.index_add_(0, where.reshape(-1), added).reshape(x.shape)
+            return out.reshape(-1).index_add_(0, where.reshape(-1), added).reshape(x.shape)
 
         return {
             "getitem": getitem,
             "setitem": on_bits(setitem),
             "index_add": on_bits(index_add),
+            "place": on_bits(place),
+            "place_into": place_into,
             **torch_kernels.kernels(Later(self)),
         }
 
@@ -191,6 +234,25 @@ class TorchBackend(StandardBackend):
 
 
 _NAMES: dict[Any, str] = {}  # of devices
+
+
+def _steps_forward(index: Any) -> bool:
+    """Whether `index` has plain numbers and slices alone, which torch takes as NumPy does."""
+    seen = False
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is slice:
+            if part.step is not None or type(part.start) not in _BOUNDS or type(part.stop) not in _BOUNDS:
+                return False
+        elif part is Ellipsis:
+            if seen:
+                return False
+            seen = True
+        elif type(part) is not int and part is not None:
+            return False
+    return True
+
+
+_BOUNDS = (int, type(None))
 
 
 def _steps_back(index: Any) -> bool:

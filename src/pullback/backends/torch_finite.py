@@ -29,16 +29,30 @@ def _sizes(raws: Sequence[Any]) -> list[tuple[list[int], list[Any]]]:
     return found
 
 
+_FEW = 4096  # elements of arrays that are looked at together
+
+
 def finite(raws: Sequence[Any]) -> list[bool]:
     """Which of these arrays have finite elements only."""
-    if raws and all([raw.device.type == "cpu" for raw in raws]):
-        # A sum is fast there, and finite only if everything in it is.
-        sums = [raw.sum().item() if raw.is_floating_point() or raw.is_complex() else 0 for raw in raws]
-        doubtful = [raw for raw, total in zip(raws, sums) if not _is_finite(total)]
-        if len(doubtful) < len(raws):
-            exact = iter(finite_exactly(doubtful))
-            return [_is_finite(total) or next(exact) for total in sums]
-    return finite_exactly(raws)
+    if not all([raw.is_cpu for raw in raws]):
+        return finite_exactly(raws)
+    # A sum is fast there, and finite only if everything in it is.
+    result = [True] * len(raws)
+    doubtful: list[int] = []
+    small: dict[Any, list[int]] = {}
+    for place, raw in enumerate(raws):
+        if raw.is_floating_point() or raw.is_complex():
+            if raw.numel() <= _FEW:
+                small.setdefault(raw.dtype, []).append(place)
+            elif not _is_finite(raw.sum().item()):
+                doubtful.append(place)
+    for places in small.values():
+        if not _is_finite(torch.cat([raws[place].reshape(-1) for place in places]).sum().item()):
+            doubtful += places
+    if doubtful:
+        for place, is_finite in zip(doubtful, finite_exactly([raws[place] for place in doubtful])):
+            result[place] = is_finite
+    return result
 
 
 def _is_finite(number: complex) -> bool:

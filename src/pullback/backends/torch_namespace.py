@@ -49,14 +49,11 @@ from torch import (  # noqa: F401
     ones_like,
     positive,
     real,
-    reciprocal,
-    sgn as sign,
     signbit,
     sin,
     sinh,
     sqrt,
     tan,
-    tanh,
     trunc,
     uint8,
     uint16,
@@ -129,10 +126,23 @@ def _by_parts(function: Any) -> Any:
 add, subtract, negative = map(_by_parts, (_add, _subtract, _negative))
 
 
-acos, expm1, log1p = (
-    with_limits(torch, name, getattr(torch, name), torch.complex, torch.is_complex)
-    for name in ("acos", "expm1", "log1p")
-)
+expm1, log1p, reciprocal, sign, tanh = (
+    with_limits(torch, name, function, torch.complex, torch.is_complex)
+    for name, function in {
+        "expm1": torch.expm1, "log1p": torch.log1p, "reciprocal": torch.reciprocal, "sign": torch.sgn,
+        "tanh": torch.tanh,
+    }.items()
+)  # fmt: skip
+
+
+def acos(x: Array) -> Array:
+    if not x.is_complex():
+        return torch.acos(x)
+    turned = torch.acosh(x)  # the same parts; torch's own loses a small angle, and a negative zero
+    return torch.complex(turned.imag.abs(), torch.copysign(turned.real, -x.imag))
+
+
+acos.plain = torch.acos  # type: ignore[attr-defined]
 
 
 def round(x: Array) -> Array:

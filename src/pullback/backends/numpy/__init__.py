@@ -60,6 +60,7 @@ class NumpyKernels(Kernels):
 class NumpyBackend(Backend):
     name = "numpy"
     array_types = (np.ndarray, np.generic)
+    adds_in_place = True
 
     def __init__(self) -> None:
         self.xp = NumpyKernels(

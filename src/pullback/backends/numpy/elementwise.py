@@ -53,7 +53,6 @@ from numpy import (  # noqa: F401
     positive,
     reciprocal,
     remainder,
-    sign,
     signbit,
     sin,
     sinh,
@@ -89,6 +88,7 @@ def expm1(x: Any) -> Any:
         out = _np.asarray(_np.expm1(x))
         if not _np.isfinite(x).all():  # NumPy gives NaN for parts that have a limit
             out = _np.where(_np.isfinite(x), out, _np.exp(x) - 1)
+    out.imag[...] = _np.where(x.imag == 0, x.imag, out.imag)  # NumPy's is NaN where the real part overflows
     out.real += 0.0  # no negative zero
     return out
 
@@ -101,6 +101,13 @@ def tanh(x: Any) -> Any:
     limit = _np.isinf(x.real) & _np.isfinite(x.imag)
     if limit.any():  # a zero with the sign of the imaginary part there; NumPy's sign goes round with it
         out.imag = _np.where(limit, _np.copysign(0.0, x.imag), out.imag)
+    return out
+
+
+def sign(x: Any) -> Any:
+    out = _np.sign(x)
+    if x.dtype.kind == "c" and _np.isnan(x).any():  # NumPy sees the infinity alone where the other part is NaN
+        out = _np.where(_np.isnan(x), complex(_np.nan, _np.nan), out).astype(x.dtype)
     return out
 
 

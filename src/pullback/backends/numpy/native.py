@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, Callable, Iterator
 
+from ..heap import keep_freed_memory
+
 #: `maker(what, args, places)` gives what native code makes of `args`, or NotImplemented; `what` is ("kernel", name) or
 #: ("rule", operation, input). `places` are arrays for its results, with None for one that is to be allocated, or None.
 Maker = Callable[[tuple[str, ...], tuple[Any, ...], Any], Any]
@@ -89,6 +91,7 @@ def on_large(what: tuple[str, ...], plain: Callable[..., Any], args: tuple[Any, 
     if is_allowed():
         if _maker is None and _find_maker is not None:
             _maker = _find_maker()
+            keep_freed_memory()
         if _maker is not None:
             made = _maker(what, args, places)
             if made is not NotImplemented:

@@ -69,6 +69,9 @@ interpreter.ScanOps.generic_scan = _scan_by_slices
 
 def tensor_at(array: np.ndarray) -> Any:
     """A tensor whose first element is the array's."""
+    if not array.flags.writeable:  # as tensors cannot be: one number, broadcast
+        assert not any(array.strides)
+        array = array[(slice(0, 1),) * array.ndim].copy()
     flat = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)

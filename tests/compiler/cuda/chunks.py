@@ -17,6 +17,7 @@ def in_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(timeline, "_MOST_STEPS", 4)
     monkeypatch.setattr(timeline, "_ROW", 64)
     monkeypatch.setattr(timeline, "_LONG", 1)
+    monkeypatch.setattr(timeline, "_SPAN", 1)
     monkeypatch.setattr(timeline, "_MOST_CHUNKS", 4)
     monkeypatch.setattr(extreme, "_BLOCK", 16)
     monkeypatch.setattr(extreme, "_ROWS", 8)

@@ -25,7 +25,9 @@ def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "run", run)
 
 
-@pytest.mark.parametrize(("shape", "axis"), native.SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 5, 33), 1), ((4, 33), -1), ((5,), 0), ((2, 0, 3), 1), ((0, 3), 1), ((70, 2), 0)]
+)
 def test_running_sums_and_products(shape: Any, axis: int) -> None:
     native.test_running_sums_and_products(shape, axis, True, "int64")
 

@@ -17,7 +17,11 @@ from .custom import run
 
 __all__ = ["in_chunks"]
 
-LONG: list[tuple[tuple[int, ...], int]] = [((2, 21, 5), 1), ((3, 30), -1), ((31,), 0)]
+SHAPES: list[tuple[tuple[int, ...], int]] = [
+    ((2, 5, 3), 1), ((3, 7, 1), 1), ((2, 3, 5, 9), -2), ((3, 33), -1), ((70, 3), 0), ((5,), 0), ((2, 0, 3), 1),
+    ((0, 4, 3), 1), ((7, 2, 3), 0), ((2, 4, 150), 1),
+]  # fmt: skip
+LONG: list[tuple[tuple[int, ...], int]] = [((2, 14, 5), 1), ((3, 17), -1), ((15,), 0)]
 
 
 @pytest.fixture(autouse=True)
@@ -45,25 +49,23 @@ def _check_gradient(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
     rng = np.random.default_rng(5)
     g, a, out = (_numbers(rng, shape) for _ in range(3))
     h0 = _numbers(rng, native._without(shape, axis))
-    for start, needs in ((None, (True, True, False)), (h0, (True, True, True)), (h0, (False, False, True))):
+    for start, needs in ((None, (False, True, False)), (h0, (True, True, True))):
         expected = reference.ssm_scan_gradient(g, a, start, out, a.shape, h0.shape, axis, reverse, (True, *needs[1:]))
         for found, want, need in zip(native._gradient(g, a, start, out, axis, reverse, needs), expected, needs):
             if need:
                 _close(found, want)
 
 
-@pytest.mark.parametrize(("shape", "axis"), native.SHAPES)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_scan_is_that_of_numpy(shape: tuple[int, ...], axis: int) -> None:
-    _check_scan(shape, axis, False)
-    _check_scan(shape, axis, True)
+    _check_scan(shape, axis, len(shape) % 2 == 0)
 
 
 @pytest.mark.usefixtures("in_chunks")
-@pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), LONG)
-def test_long_times_are_cut_into_chunks(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
-    _check_scan(shape, axis, reverse)
-    _check_gradient(shape, axis, reverse)
+def test_long_times_are_cut_into_chunks(shape: tuple[int, ...], axis: int) -> None:
+    _check_scan(shape, axis, len(shape) == 2)
+    _check_gradient(shape, axis, len(shape) != 2)
 
 
 @pytest.mark.parametrize("a_shape", [(), (3,), (5, 1), (2, 1, 1)])
@@ -73,8 +75,7 @@ def test_factors_and_states_are_broadcast(a_shape: tuple[int, ...]) -> None:
     _close(native._scan(x, a, h0, 1, False), reference.ssm_scan(x, a, h0, 1, False))
 
 
-@pytest.mark.parametrize("layout", ["transposed", "reversed", "gaps"])
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("layout", "axis"), [("transposed", 0), ("transposed", 1), ("reversed", 2), ("gaps", 2)])
 def test_arrays_may_lie_in_any_order(layout: str, axis: int) -> None:
     rng = np.random.default_rng(3)
     x, a = (laid_out(_numbers(rng, (3, 5, 4)), layout) for _ in range(2))
@@ -103,7 +104,7 @@ def test_products_of_factors_may_be_larger_than_any_float32() -> None:
     assert np.isnan(native._scan(x, a, None, 1, False)[0, 5:]).all()
 
 
-@pytest.mark.parametrize(("shape", "axis"), native.SHAPES)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_gradient_is_that_of_numpy(shape: tuple[int, ...], axis: int) -> None:
     _check_gradient(shape, axis, shape[0] % 2 == 0)
 
@@ -117,7 +118,7 @@ def test_cotangent_may_be_one_number_everywhere() -> None:
         _close(found, want)
 
 
-@pytest.mark.parametrize(("shape", "axis"), native.SHAPES)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_gradient_of_constant_factors_is_summed_over_time(shape: tuple[int, ...], axis: int) -> None:
     native.test_gradient_of_constant_factors_is_summed_over_time(shape, axis)
 

@@ -21,9 +21,11 @@ _TILE = 1024  # elements of a tile
 _ROW = 512  # bytes of a tile's row, where neighbours in memory are columns: each thread has all steps of some columns
 _STEPS = 128  # of a tile, where neighbours in memory are steps
 _MOST_STEPS = 512
-_ENOUGH = 528  # programs that keep a GPU busy: four for each multiprocessor of the largest
+_ENOUGH = 264  # programs that keep a GPU busy enough: two for each multiprocessor of the largest
+_BUSY = 1056  # those that keep it as busy as it can be
 _MOST_CHUNKS = 256
 _LONG = 16  # tiles that are not worth more launches
+_SPAN = 4  # tiles of a chunk, at least: what it comes to is written and read again
 
 #: How kernels whose programs have one tile at a time are compiled: steps of a warp are joined without waiting.
 ONE_WARP: dict[str, Any] = {**OPTIONS, "num_warps": 1}
@@ -85,7 +87,7 @@ def timeline_of(itemsize: int, shape: Shape, axis: int, *strides: Shape) -> Time
     tile_steps = min(max(_TILE // tile_columns, 1), _MOST_STEPS, power(length))
     chunks, busy = 1, max(programs(columns, tile_columns), 1)
     if busy < _ENOUGH and length > _LONG * tile_steps:
-        chunks = min(programs(length, tile_steps), programs(2 * _ENOUGH, busy), _MOST_CHUNKS)
+        chunks = min(programs(length, _SPAN * tile_steps), programs(_BUSY, busy), _MOST_CHUNKS)
     span = programs(programs(length, chunks), tile_steps) * tile_steps
     chunks = max(programs(length, span), 1) if span else 1
     return Timeline(length, columns, tile_steps, tile_columns, chunks, span, number)

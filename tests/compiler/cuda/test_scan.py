@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import pytest
 from pullback.backends.numpy import scan as reference
 from pullback.backends.numpy.reductions import recurrence
 
+from ...backends.installed import optional
 from ..custom import test_scan as native
 from ..custom.native import laid_out
+from ..loops.evaluation import dtype_of
 from .chunks import in_chunks
 from .custom import run
 
 __all__ = ["in_chunks"]
+
+ml_dtypes = optional("ml_dtypes")
 
 SHAPES: list[tuple[tuple[int, ...], int]] = [
     ((2, 5, 3), 1), ((3, 7, 1), 1), ((2, 3, 5, 9), -2), ((3, 33), -1), ((70, 3), 0), ((5,), 0), ((2, 0, 3), 1),
@@ -91,6 +96,22 @@ def test_float32_is_rounded_once() -> None:
     x, a = (_numbers(rng, (4, 40)).astype(np.float32) for _ in range(2))
     expected = reference.ssm_scan(x.astype(np.float64), a.astype(np.float64), None, 1, False)
     np.testing.assert_allclose(native._scan(x, a, None, 1, False), expected.astype(np.float32), rtol=1.2e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_rounded_once(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "scan", SimpleNamespace(supports=lambda kernel: True, emit=None))
+    rng = np.random.default_rng(8)
+    x, a, g = (_numbers(rng, (2, 9, 3)).astype(dtype_of(dtype)) for _ in range(3))
+    wide = reference.ssm_scan(x.astype(np.float64), a.astype(np.float64), None, 1, False)
+    out = native._scan(x, a, None, 1, False)
+    eps = float(ml_dtypes.finfo(x.dtype).eps)  # the interpreter cuts what a GPU rounds
+    np.testing.assert_allclose(out.astype(np.float64), wide, rtol=eps)
+    arrays = [part.astype(np.float64) for part in (g, a)]
+    states = out.astype(np.float64)
+    expected = reference.ssm_scan_gradient(*arrays, None, states, a.shape, None, 1, False, (True, True, False))
+    for found, want in zip(native._gradient(g, a, None, out, 1, False, (True, True, False))[:2], expected):
+        np.testing.assert_allclose(found.astype(np.float64), want, rtol=eps)
 
 
 @pytest.mark.usefixtures("in_chunks")

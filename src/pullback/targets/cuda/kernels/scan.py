@@ -18,6 +18,24 @@ from .timeline import ONE_WARP, Timeline, column_walks, in_time, last_of, timeli
 
 
 @triton.jit
+def wide(x):
+    """Numbers as float64; those of half precision by way of float32, as everywhere."""
+    if x.dtype.primitive_bitwidth < 32:
+        return x.to(tl.float32).to(tl.float64)
+    else:
+        return x.to(tl.float64)
+
+
+@triton.jit
+def narrow(x, kind: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Numbers of float64 as they are written."""
+    if kind.primitive_bitwidth < 32:
+        return x.to(tl.float32).to(kind)
+    else:
+        return x.to(kind)
+
+
+@triton.jit
 def linear(factor, state, next_factor, next_state):
     """Two stretches as one. A state of zero stays zero, however large the product of the factors behind it."""
     is_nothing = (state == 0) & (next_factor == next_factor)
@@ -42,8 +60,8 @@ def tile(  # type: ignore[no-untyped-def]
     beyond the end changes nothing.
     """
     is_there = is_column & (step < length)
-    given = tl.load(x + x_at + step * x_step, mask=is_there, other=0).to(tl.float64)
-    factor = tl.load(a + a_at + (step - lag) * a_step, mask=is_there & (step >= first), other=0).to(tl.float64)
+    given = wide(tl.load(x + x_at + step * x_step, mask=is_there, other=0))
+    factor = wide(tl.load(a + a_at + (step - lag) * a_step, mask=is_there & (step >= first), other=0))
     factor = tl.where(step < length, factor, tl.full(factor.shape, 1, tl.float64))
     return tl.associative_scan((factor, given), 0, linear)
 
@@ -88,7 +106,7 @@ def _chunk_carries(  # type: ignore[no-untyped-def]
     factor, state = tl.associative_scan((factor, state), 0, linear)
     begin = tl.zeros((1, width), tl.float64)
     if has_h0:
-        begin = tl.load(h0 + offset_of(column, h0_walk), mask=is_column, other=0).to(tl.float64)
+        begin = wide(tl.load(h0 + offset_of(column, h0_walk), mask=is_column, other=0))
     tl.store(carries + column, begin, mask=is_column)
     tl.store(carries + at + columns, behind(begin, factor, state), mask=is_column & (chunk + 1 < chunks))
 
@@ -112,12 +130,12 @@ def _scan(  # type: ignore[no-untyped-def]
     if has_carries:
         carry = tl.load(carries + chunk * columns + column, mask=is_column, other=0)
     elif has_h0:
-        carry = tl.load(h0 + offset_of(column, h0_walk), mask=is_column, other=0).to(tl.float64)
+        carry = wide(tl.load(h0 + offset_of(column, h0_walk), mask=is_column, other=0))
     for start in range(0, span, steps):
         step = chunk * span + start + tl.arange(0, steps)[:, None]
         factors, states = tile(x, a, step, x_at, a_at, is_column, length, x_time[1], a_time[1], first, lag)
         state = behind(carry, factors, states)
-        tl.store(out + to + step * out_time[1], state.to(out.dtype.element_ty), mask=is_column & (step < length))
+        tl.store(out + to + step * out_time[1], narrow(state, out.dtype.element_ty), mask=is_column & (step < length))
         carry = last_of(state, steps)
 
 

@@ -14,7 +14,7 @@ import triton.language as tl
 from ...axes import Shape
 from ...custom_kernels import ScanGradient
 from .addressing import OPTIONS, below, itemsize_of, offset_of
-from .scan import Carries, behind, tile
+from .scan import Carries, behind, narrow, tile, wide
 from .timeline import ONE_WARP, column_walks, in_time, last_of, timeline_of
 
 
@@ -40,7 +40,7 @@ def _scan_gradient(  # type: ignore[no-untyped-def]
         carry = tl.load(carries + chunk * columns + column, mask=is_column, other=0)
     begin = tl.zeros((1, width), tl.float64)
     if has_h0:
-        begin = tl.load(h0 + offset_of(column, h0_walk), mask=is_column, other=0).to(tl.float64)
+        begin = wide(tl.load(h0 + offset_of(column, h0_walk), mask=is_column, other=0))
     total = tl.zeros((1, width), tl.float64)
     for start in range(0, span, steps):
         step = chunk * span + start + tl.arange(0, steps)[:, None]
@@ -50,10 +50,10 @@ def _scan_gradient(  # type: ignore[no-untyped-def]
         is_there = is_column & (step < length)
         if makes_x:
             to = offset_of(column, x_walk) + x_time[0] + step * x_time[1]
-            tl.store(grad_x + to, cotangent.to(grad_x.dtype.element_ty), mask=is_there)
+            tl.store(grad_x + to, narrow(cotangent, grad_x.dtype.element_ty), mask=is_there)
         if makes_a:
             at = offset_of(column, states_walk) + states_time[0] + (step + 1) * states_time[1]
-            state = tl.load(states + at, mask=is_column & (step + 1 < length), other=0).to(tl.float64)
+            state = wide(tl.load(states + at, mask=is_column & (step + 1 < length), other=0))
             product = cotangent * tl.where(step == length - 1, begin, state)
             if has_h0 == 0:
                 product = tl.where(step == length - 1, tl.zeros_like(product), product)
@@ -61,20 +61,20 @@ def _scan_gradient(  # type: ignore[no-untyped-def]
                 total += tl.sum(tl.where(step < length, product, tl.zeros_like(product)), 0, keep_dims=True)
             else:
                 to = offset_of(column, grad_a_walk) + grad_a_time[0] + step * grad_a_time[1]
-                tl.store(grad_a + to, product.to(grad_a.dtype.element_ty), mask=is_there)
+                tl.store(grad_a + to, narrow(product, grad_a.dtype.element_ty), mask=is_there)
     if sums_a:
         to = offset_of(column, grad_a_walk)
         if chunks > 1:
             to = chunk * columns + column
-        tl.store(grad_a + to, total.to(grad_a.dtype.element_ty), mask=is_column)
+        tl.store(grad_a + to, narrow(total, grad_a.dtype.element_ty), mask=is_column)
     if makes_h0:
         if chunk == chunks - 1:  # what lies beyond the first step leaves its cotangent as it is
             made = carry
             if length > 0:
                 factor = tl.load(a + a_at + (length - 1) * a_time[1], mask=is_column, other=0)
-                made = carry * factor.to(tl.float64)
+                made = carry * wide(factor)
             to = offset_of(column, grad_h0_walk)
-            tl.store(grad_h0 + to, made.to(grad_h0.dtype.element_ty), mask=is_column)
+            tl.store(grad_h0 + to, narrow(made, grad_h0.dtype.element_ty), mask=is_column)
 
 
 @triton.jit
@@ -87,7 +87,7 @@ def _sum_chunks(  # type: ignore[no-untyped-def]
     chunk = tl.arange(0, all_chunks)[:, None]
     part = tl.load(parts + chunk.to(number) * columns + column, mask=is_column & (chunk < chunks), other=0)
     total = tl.sum(part, 0, keep_dims=True)
-    tl.store(out + offset_of(column, walk), total.to(out.dtype.element_ty), mask=is_column)
+    tl.store(out + offset_of(column, walk), narrow(total, out.dtype.element_ty), mask=is_column)
 
 
 class ScanGradientKernel:

@@ -1,7 +1,7 @@
 """Triton's interpreter: kernels run on the processor, statement by statement, on tensors in its memory.
 
 It has no CUDA functions: NumPy's and SciPy's stand in for those. Its scans call Python for every element: here they
-go over whole slices.
+are of whole blocks.
 """
 
 from __future__ import annotations
@@ -49,26 +49,29 @@ for _name, _function in _FUNCTIONS.items():
     setattr(libdevice, _name, _on_blocks(_function))
 
 
-def _scan_by_slices(scan: Any, inputs: Any) -> list[Any]:
-    """What `ScanOps.generic_scan` does, with slices in place of elements."""
-    arrays = [block.handle.data for block in inputs]
-    made = [array.copy() for array in arrays]
-    for at in range(1, arrays[0].shape[scan.axis]):
-        here = (slice(None),) * scan.axis + (slice(at, at + 1),)
-        before = (slice(None),) * scan.axis + (slice(at - 1, at),)
-        parts = [*(array[before] for array in made), *(array[here] for array in arrays)]
+def _scan_by_doubling(scan: Any, inputs: Any) -> list[Any]:
+    """What `ScanOps.generic_scan` does, in steps that are twice as long each time: as a GPU may, in another order."""
+    made = [block.handle.data.copy() for block in inputs]
+    stride = 1
+    while stride < made[0].shape[scan.axis]:
+        parts = [*(np.roll(array, stride, scan.axis) for array in made), *made]
         blocks = [scan.to_tensor(part, block.dtype) for part, block in zip(parts, [*inputs, *inputs])]
         combined = scan.combine_fn.fn(*blocks)
+        behind = (slice(None),) * scan.axis + (slice(stride, None),)
         for array, block in zip(made, combined if isinstance(combined, tuple) else (combined,)):
-            array[here] = block.handle.data
+            array[behind] = block.handle.data[behind]
+        stride *= 2
     return [scan.to_tensor(array, block.dtype) for array, block in zip(made, inputs)]
 
 
-interpreter.ScanOps.generic_scan = _scan_by_slices
+interpreter.ScanOps.generic_scan = _scan_by_doubling
 
 
 def tensor_at(array: np.ndarray) -> Any:
     """A tensor whose first element is the array's."""
+    if not array.flags.writeable:  # as tensors cannot be: one number, broadcast
+        assert not any(array.strides)
+        array = array[(slice(0, 1),) * array.ndim].copy()
     flat = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,))
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)

@@ -126,6 +126,11 @@ def without_bool(tensor: Any) -> Any:
     return tensor.view(torch.int8) if tensor.dtype == torch.bool else tensor
 
 
+def itemsize_of(dtype: str) -> int:
+    """Bytes of an element."""
+    return language_type(dtype).primitive_bitwidth // 8
+
+
 def summed_in(dtype: str) -> str:
     """The dtype in which numbers are added up: sums of small integers wrap round when they are written."""
     return "float32" if dtype in ("float16", "bfloat16") else "int32" if dtype in _NARROW else dtype

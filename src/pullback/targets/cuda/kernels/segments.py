@@ -20,6 +20,28 @@ from .addressing import OPTIONS, Walk, below, block_of, language_type, offset_of
 _BLOCK = 4096  # elements of a program
 _COLUMNS = 128  # of these, at most
 _JOINED = 64  # parts that are added at a time
+_COMPARED = 16384  # places that are sorted by comparing each with all: one launch, and no memory of the library's
+_SORTED = 32, 128  # places of a program, and those that they are compared with at a time
+
+
+@triton.jit
+def _sort(  # type: ignore[no-untyped-def]
+    keys, sorted_keys, order, count: tl.constexpr, own_block: tl.constexpr, block: tl.constexpr
+):
+    """Write each place where it belongs: behind smaller keys, and behind the same key at places before it."""
+    own = tl.program_id(0) * own_block + tl.arange(0, own_block)[:, None]
+    is_own = below(own, count, own_block)
+    key = tl.load(keys + own, mask=is_own, other=0)
+    before = tl.zeros((own_block, block), tl.int32)
+    for start in range(0, count, block):
+        other = start + tl.arange(0, block)[None, :]
+        is_other = below(other, count, block)
+        other_key = tl.load(keys + other, mask=is_other, other=0)
+        is_before = (other_key < key) | ((other_key == key) & (other < own))
+        before += (is_before & is_other).to(tl.int32)
+    rank = tl.sum(before, 1, keep_dims=True)
+    tl.store(sorted_keys + rank, key, mask=is_own)
+    tl.store(order + rank, own.to(tl.int64), mask=is_own)
 
 
 @triton.jit
@@ -146,7 +168,11 @@ class SegmentSums:
     def launch(self, value: Any, out: Any, scratch: Any) -> None:
         """Add up `value` by the keys at the beginning of `scratch`. Elements of `out` without a key are not written."""
         keys, sorted_keys, order = (part[: self.count] for part in scratch[:3])
-        torch.sort(keys, stable=True, out=(sorted_keys, order))
+        if self.count <= _COMPARED:
+            own_block, block = min(_SORTED[0], power(self.count)), min(_SORTED[1], power(self.count))
+            _sort[(programs(self.count, own_block),)](keys, sorted_keys, order, self.count, own_block, block, **OPTIONS)
+        else:
+            torch.sort(keys, stable=True, out=(sorted_keys, order))
         chunks, column_programs = programs(self.count, self.row_block), programs(self.columns, self.column_block)
         heads, tails = scratch[3:] if chunks > 1 else (out, out)
         is_truth = self.dtype == "bool"

@@ -6,8 +6,12 @@ from functools import lru_cache
 from typing import Any, Callable, Protocol, Sequence
 
 from ... import custom_kernels as described
+from .extreme import ExtremeKernel
 from .gather import GatherAlongKernel, GatherKernel
 from .philox import PhiloxKernel
+from .running import RunningKernel
+from .scan import ScanKernel
+from .scan_gradient import ScanGradientKernel
 from .scatter import ScatterAlongKernel, ScatterKernel
 
 
@@ -26,6 +30,10 @@ KERNELS: dict[type, Callable[[Any], Kernel]] = {
     described.Scatter: ScatterKernel,
     described.ScatterAlong: ScatterAlongKernel,
     described.Philox: PhiloxKernel,
+    described.Running: RunningKernel,
+    described.Extreme: ExtremeKernel,
+    described.Scan: ScanKernel,
+    described.ScanGradient: ScanGradientKernel,
 }
 
 

@@ -17,9 +17,7 @@ class CudaTarget:
     name = "cuda"
     abilities = Abilities(
         multiplies_half=True,
-        whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | LOSSES | {
-            "cumulative_sum", "cumulative_prod", "argmax", "argmin", "ssm_scan", "ssm_scan_gradient", "recurrence",
-        },
+        whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | LOSSES,
         makes_memory=MAKES_MEMORY,
     )  # fmt: skip
 

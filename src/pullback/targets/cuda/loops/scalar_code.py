@@ -18,7 +18,7 @@ _LIBRARY = {
     "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "hypot": "hypot",
     "erf": "erf", "erfc": "erfc", "trunc": "trunc", "round": "rint", "floor": "floor", "ceil": "ceil", "pow": "pow",
-    "copysign": "copysign", "nextafter": "nextafter",
+    "copysign": "copysign", "nextafter": "nextafter", "ndtr": "normcdf",
 }  # fmt: skip
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=",

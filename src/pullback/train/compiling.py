@@ -56,7 +56,7 @@ def why_not(accumulate: int, scaler: Any, device: Any) -> str | None:
     mode = modes.current()
     target = target_for(device)
     if target is None:
-        return f"the model is on {device!r}, and programs are for 'numpy', 'torch:cpu' and JAX's devices"
+        return f"the model is on {device!r}, and programs are for 'numpy', PyTorch's and JAX's devices"
     if (missing := target.missing()) is not None:
         return f"compiling needs {missing}"
     if accumulate != 1:

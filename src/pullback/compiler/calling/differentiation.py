@@ -22,6 +22,7 @@ from ...tensors.tensor import Tensor
 from ..program import Program, Value
 from ..tracing.symbol import Symbol
 from .building import runner
+from .inputs import constant_of
 
 
 class CompiledVjp:
@@ -87,7 +88,7 @@ class CompiledVjp:
         if not sources:
             return None
         constants = {
-            value: array if type(array) is not np.ndarray else np.array(array)
+            value: np.array(array) if type(array) is np.ndarray else constant_of(recorder.arrays_of, array)
             for value, array in new.items()
             if value in needed
         }

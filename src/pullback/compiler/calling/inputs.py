@@ -215,7 +215,7 @@ def find_inputs(
         else:
             entry.array = arrays.pop(value)
             if type(entry.array) is not np.ndarray:
-                made.program.constants[value] = entry.array  # which nobody can change
+                made.program.constants[value] = constant_of(made.library, entry.array)  # which nobody can change
                 made.inputs.append(entry)
                 continue
             if id(entry.array) not in own and entry.array.base is None and _references(entry) == _SOLE:
@@ -228,6 +228,11 @@ def find_inputs(
                 entry.array = np.array(entry.array, value.dtype, order="C")
         made.inputs.append(entry)
     return nodes
+
+
+def constant_of(library: Any, array: Any) -> Any:
+    """An array as a program has it that never changes: on the host, where the program is made of the host's kernels."""
+    return np.array(library.to_numpy(array)) if library is not None and library.writable else array
 
 
 def _references(entry: Input) -> int:

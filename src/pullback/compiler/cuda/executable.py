@@ -30,6 +30,10 @@ class CudaExecutable:
     def __init__(
         self, program: Program, library: Any, device: str, bound: list[bool], is_guarded: bool = False
     ) -> None:
+        with torch.inference_mode(False):  # what is made here is written to by all calls, whatever the mode then is
+            self._make(program, library, device, bound, is_guarded)
+
+    def _make(self, program: Program, library: Any, device: str, bound: list[bool], is_guarded: bool) -> None:
         self.lock = threading.RLock()  # who has it may run the program
         self._library, self._device = library, torch.device(device.removeprefix("torch:"))
         self._traced = program
@@ -73,7 +77,7 @@ class CudaExecutable:
             inputs = [*inputs, self._halted]
         if self._drawn:
             inputs = [*inputs, *self._drawn.draw(inputs)]
-        with self.lock:
+        with self.lock, torch.inference_mode(False):
             places = list(self._unused)
             arrays: list[tuple[int, np.ndarray]] = []
             for number in self._bound:

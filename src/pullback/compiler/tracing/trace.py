@@ -212,6 +212,9 @@ class Trace:
                 return None
         if array is None or array.nbytes > MOST_BYTES_READ:
             return None
+        if type(array) is not _ndarray:
+            backend: Any = backends.of(array)
+            array = array if backend is None else backend.to_numpy(array)
         self.values_read.append((holder, array.tobytes()))
         return np.array(array)
 

@@ -29,7 +29,7 @@ def run(call: Call, library: Any, memory: Memory) -> None:
 def prepared(call: Call, library: Any, memory: Memory) -> Callable[[], None]:
     """A function that runs it on the memory of now."""
     kernel: Host = call.kernel
-    function, args = getattr(library.xp, kernel.op), _arguments(call, memory)
+    function, args = _function(kernel.op, library), _arguments(call, memory)
     targets = [memory.view(location, *form) for location, form in zip(call.writes, kernel.writes)]
 
     def again() -> None:
@@ -40,7 +40,16 @@ def prepared(call: Call, library: Any, memory: Memory) -> Callable[[], None]:
 
 
 def _made(call: Call, library: Any, memory: Memory) -> list[Any]:
-    return _results(call.kernel, getattr(library.xp, call.kernel.op)(*_arguments(call, memory)))
+    return _results(call.kernel, _function(call.kernel.op, library)(*_arguments(call, memory)))
+
+
+def _function(op: str, library: Any) -> Any:
+    return _call_custom if op == "call_custom" else getattr(library.xp, op)
+
+
+def _call_custom(call: Any, *arrays: Any) -> Any:
+    """An operation of the user's own, on tensors."""
+    return call.operation.kernel(*arrays, *call.static)
 
 
 def _results(kernel: Host, made: Any) -> list[Any]:

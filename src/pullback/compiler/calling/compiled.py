@@ -46,8 +46,8 @@ def compile(
     on the world outside are refused with the line. `ignore` names what is neither guarded nor minded. A module is
     compiled by `pb.compile(model)`, and keeps its attributes and methods.
 
-    Tensors are on NumPy or on PyTorch's processor, where programs work on their memory as it is; or on one of JAX's
-    devices: the program is XLA's then, as `jax.jit` makes it.
+    Tensors are on NumPy or on PyTorch's processor, where programs work on their memory as it is; on one of PyTorch's
+    GPUs, where a step is one CUDA graph; or on one of JAX's devices: the program is XLA's then, as `jax.jit` makes it.
 
     What was made can be looked at: `source`, `kernels`, `memory`, `guards`, `traces`, `recompilations`.
 

@@ -41,6 +41,8 @@ class Abilities:
 
     #: Whether it multiplies matrices of half precision as they are, with sums in float32.
     multiplies_half: bool = False
+    #: Whether its library has arrays that are gone through backwards.
+    goes_backwards: bool = True
     #: Instructions that a library's kernels run as a whole, whatever lowering could make of them.
     whole: frozenset[str] = frozenset()
     #: Those of them whose results are in memory that the library gets for itself.

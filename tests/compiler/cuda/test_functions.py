@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pullback as pb
 from pullback import targets
+from pullback.compiler.lowering.lower import lower
+from pullback.targets.cuda.executable import Executable
+from pullback.targets.cuda.target import TARGET
+from pullback.targets.kernels import Host
 
+from ..building import Builder
 from ..torch_cpu.test_functions import (  # noqa: F401  (they are run here too)
     test_a_compiled_function_as_a_function_of_pytorch,
     test_a_program_is_verified,
@@ -45,7 +51,7 @@ from ..torch_cpu.test_training_steps import (  # noqa: F401
     test_gradients_may_be_kept_apart_or_cleared,
     test_hooks_and_autocast,
 )
-from . import interpreted  # noqa: F401  (the kernels run there)
+from . import interpreted
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +59,69 @@ def on_the_target(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(targets._MODULES, "torch:cpu", "cuda.target")
     with np.errstate(all="ignore"):  # NumPy's, which the interpreter computes with
         yield
+
+
+def test_tensors_that_are_kept_conjugated_or_in_another_order_are_read_as_they_are() -> None:
+    """PyTorch says of some tensors that they are contiguous whose memory is not what they are."""
+    values = np.arange(6.0).reshape(2, 3) + 1j * np.arange(6.0)[::-1].reshape(2, 3)
+    found = interpreted.torch.from_numpy(values.copy())
+    held = pb.asarray(found.conj())
+    turned = pb.asarray(found.T)
+    negated = pb.asarray(found.conj().imag)
+    compiled = pb.compile(lambda x: (held * x, turned * x.T, negated + 1.0))
+    for _ in range(3):
+        first, second, third = compiled(pb.asarray(found))
+        np.testing.assert_allclose(first.numpy(), values.conj() * values)
+        np.testing.assert_allclose(second.numpy(), values.T * values.T)
+        np.testing.assert_allclose(third.numpy(), values.conj().imag + 1.0)
+
+
+def test_numbers_of_numpy_without_axes_are_given_and_left_as_gradients() -> None:
+    weight = pb.tensor(2.0, device="torch:cpu", requires_grad=True)
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        loss = weight * weight * x
+        loss.backward()
+        return loss
+
+    assert [step(np.array(3.0, np.float32)).item() for _ in range(3)] == [12.0] * 3
+    assert weight.grad.item() == 36.0
+
+
+def test_what_is_replaced_at_every_call_is_no_reason_to_capture_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    original = Executable.run
+    monkeypatch.setattr(
+        Executable,
+        "run",
+        lambda self, inputs, outputs: (seen.append([x.data_ptr() for x in inputs]), original(self, inputs, outputs)),
+    )
+
+    class State:
+        h = pb.asarray(np.zeros(3, np.float32), device="torch:cpu")
+
+    state = State()
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        state.h = pb.tanh(state.h + x)
+        return pb.sum(state.h)
+
+    for _ in range(4):
+        step(pb.asarray(np.ones(3, np.float32), device="torch:cpu"))
+    assert all(places == seen[-1] for places in seen[1:])
+
+
+def test_what_goes_backwards_is_copied_before_a_library_reads_it() -> None:
+    """Operations that are not captured keep their arguments from run to run: no copies of then may be among them."""
+    builder = Builder()
+    x = builder.input(np.random.default_rng(0).normal(size=(4, 4)))
+    schedule = lower(builder.program([builder.make("inv", builder.make("flip", x, (0,)))]), TARGET.abilities)
+    assert [call.kernel.op for call in schedule.calls if isinstance(call.kernel, Host)] == ["inv"]
+    assert all(
+        min(strides) > 0
+        for call in schedule.calls
+        if isinstance(call.kernel, Host)
+        for *_, strides in call.kernel.reads
+    )

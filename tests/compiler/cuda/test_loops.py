@@ -8,7 +8,7 @@ import pytest
 from pullback.backends.torch_memory import torch_dtype
 from pullback.targets.cuda.loops import blocks
 from pullback.targets.cuda.loops.kernel import kernel_for
-from pullback.targets.kernels import Loop
+from pullback.targets.kernels import Access, Loop, Step, Write
 
 from ..loops.evaluation import RandomLoop, dtype_of
 from ..loops.test_random_loops import DTYPES
@@ -44,3 +44,29 @@ def test_a_random_loop_of_long_rows(dtypes: str, seed: int, monkeypatch: pytest.
     rng = np.random.default_rng([seed, 3, *dtypes.encode()])
     RandomLoop(rng, DTYPES[dtypes], plain=seed % 3 == 0).check(run)
     kernel_for.cache_clear()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 96), (3, 300), (300, 5)])
+def test_totals_beside_sums_of_columns(rows: int, columns: int) -> None:
+    """Every program has a part of a total, also where it has columns for itself."""
+    whole, by_column, once = (Access("float32", strides) for strides in ((columns, 1), (0, 1), (0, 0)))
+    steps = (
+        Step("read", (), "float32"),
+        Step("column_sum", (0,), "float32"),
+        Step("square", (0,), "float32"),
+        Step("total_sum", (2,), "float32"),
+        Step("total_max", (0,), "float32"),
+        Step("isfinite", (0,), "bool"),
+        Step("total_all", (5,), "bool"),
+    )
+    writes = (Write(1, by_column), Write(3, once), Write(4, once), Write(6, Access("bool", (0, 0))))
+    x = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)
+    x[1, 0] = np.nan
+    out = [np.zeros(columns, np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32), np.ones(1, bool)]
+    run(Loop((rows,), (columns,), (whole,), steps, writes), [x, *out])
+    np.testing.assert_allclose(out[0], x.sum(0), rtol=1e-5, atol=1e-5)
+    assert np.isnan(out[1]) and np.isnan(out[2]) and not out[3]
+    x[1, 0] = 7.0
+    run(Loop((rows,), (columns,), (whole,), steps, writes), [x, *out])
+    np.testing.assert_allclose(out[1], (x * x).sum(), rtol=1e-5)
+    assert out[2] == 7.0 and out[3]

@@ -173,3 +173,68 @@ def test_a_step_that_leaves_gradients_is_waited_for() -> None:
     with pytest.raises(pb.NumericalInstabilityError):
         step(-x)
     np.testing.assert_array_equal(weight.grad.numpy(), before)
+
+
+def test_a_run_is_made_again_under_the_modes_that_it_was_called_in() -> None:
+    step = _begun()
+    before = step.state()
+    step.compiled(_batch(bad=True))
+    with pb.no_grad(), pytest.raises(pb.NumericalInstabilityError):
+        pending.look()
+    step.compiled(_batch(bad=True))
+    with pytest.raises(pb.NumericalInstabilityError), pb.guard("off"):
+        pending.look()
+    assert (step.weight._raw == before[0]).all()
+
+
+def test_a_run_is_made_again_with_what_was_in_its_containers_and_at_its_rate() -> None:
+    eager, step = _begun(), _begun()
+    inside = pb.compile(lambda batch: step.function(batch["x"]))
+    for _ in range(3):
+        gc.collect()
+        inside({"x": _batch()})
+        eager.function(_batch())
+    pending.look()
+    huge = pb.asarray(np.full((5, 4), 1e200), device=DEVICE)
+    batch = {"x": huge}
+    gc.collect()
+    inside(batch)
+    batch["x"] = _batch()
+    step.optimizer.param_groups[0]["lr"] = 0.0
+    pending.look()
+    assert step.optimizer.param_groups[0]["lr"] == 0.0
+    eager.function(huge)
+    np.testing.assert_allclose(step.weight.detach().numpy(), eager.weight.detach().numpy(), rtol=1e-12)
+
+
+def test_another_program_on_the_same_parameters_hears_of_it_first() -> None:
+    step = _begun()
+    other = pb.asarray(np.ones((2, 4)), device=DEVICE)
+    for _ in range(3):
+        step.compiled(other)
+    for _ in range(2):
+        step.compiled(_batch())
+    pending.look()
+    before = step.state()
+    step.compiled(_batch(bad=True))
+    with pytest.raises(pb.NumericalInstabilityError):
+        step.compiled(other)
+    assert (step.weight._raw == before[0]).all()
+
+
+def test_gradients_of_half_precision_are_no_alarm() -> None:
+    weight = pb.tensor(np.ones(12), dtype=pb.float16, device=DEVICE, requires_grad=True)
+    optimizer = pb.optim.SGD([weight], lr=0.001)
+
+    @pb.compile
+    def step(x: Any) -> Any:
+        loss = pb.sum(weight * x)
+        optimizer.step(pb.backward(loss))
+        return loss
+
+    x = pb.asarray(np.full(12, 200.0, np.float16), device=DEVICE)
+    for _ in range(4):
+        gc.collect()
+        step(x)
+    assert all(run.flag for run in step._programs[0].later._waiting)
+    assert step.traces == 1 and step._programs[0].later._waiting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from pullback.compiler.program import Value
 from pullback.compiler.tracing.forms import FORMS
 from pullback.compiler.tracing.shapes import _by_example
 
-_BF16 = pb.dtypes.numpy_dtype(pb.bfloat16)
+#: bfloat16 is ml_dtypes's on NumPy.
+_DTYPES: list[Any] = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)]
+if find_spec("ml_dtypes") is not None:
+    _DTYPES.append(pb.dtypes.numpy_dtype(pb.bfloat16))
 
 
 def _attention(dtype: Any, needs: Any = None, mask: bool = False, heads: int = 2) -> tuple[Any, ...]:
@@ -30,23 +34,19 @@ CASES: list[tuple[str, tuple[Any, ...]]] = [
     ("zeros_like", (Value((3, 1), np.complex64),)),
     ("ones_like", (Value((), np.int16),)),
     ("concat", ((Value((2, 3), np.float32), Value((2, 0), np.float32), Value((2, 4), np.float32)), -1)),
-    ("concat", ((Value((2, 3), _BF16), Value((5, 3), _BF16)), 0)),
+    ("concat", ((Value((2, 3), _DTYPES[-1]), Value((5, 3), _DTYPES[-1])), 0)),
     ("take", (Value((4, 5, 6), np.float32), Value((2, 3), np.int64), -2)),
     ("take", (Value((4, 5), np.float16), Value((), np.int32), 0)),
     ("take", (Value((4, 5), np.float16), Value((0,), np.int32), 1)),
-    *[
-        ("attention", _attention(dtype, mask=mask))
-        for dtype in (np.float32, np.float64, _BF16)
-        for mask in (False, True)
-    ],
+    *[("attention", _attention(dtype, mask=mask)) for dtype in _DTYPES for mask in (False, True)],
     *[
         ("cross_entropy", (Value((6, 5), dtype), Value((6,), np.int64), None, -100, reduction, 0.0))
-        for dtype in (np.float32, np.float64, _BF16)
+        for dtype in _DTYPES
         for reduction in ("mean", "sum", "none")
     ],
     *[
         ("attention_gradient", _attention(dtype, needs, heads=heads))
-        for dtype in (np.float32, np.float64, _BF16)
+        for dtype in _DTYPES
         for needs in ((True, True, True, False), (False, True, False, False))
         for heads in (1, 4)
     ],

@@ -13,6 +13,7 @@ import numpy as np
 from ..program import Instruction, Program, Value
 
 _BOOL = np.dtype(bool)
+_SINGLE = np.dtype(np.float32)
 _SMALL = 1 << 16  # bytes of a value that is looked at together with others
 
 
@@ -58,6 +59,8 @@ def guarded(
             )
             part = make("real", (product,), value.shape, np.dtype(f"f{value.dtype.itemsize // 2}"))
         else:
+            if value.dtype.itemsize == 2:  # whose squares overflow early
+                value = make("astype", (value, _SINGLE), value.shape, _SINGLE)
             part = make("square", (value,), value.shape, value.dtype)
         total = make("sum", (part, None, False), (), part.dtype)
         before = sums.get(total.dtype)

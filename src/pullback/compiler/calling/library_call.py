@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import weakref
 from contextlib import nullcontext
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Callable
 
 from ... import tree
+from ...autodiff import pending
 from ...autodiff.base import make
 from ...autodiff.graph import Leaf
+from ...tensors.tensor import Tensor
 from ...tensors.writing import separate
 from ..deferral import signals_later
 from ..host import host_dtype
@@ -120,11 +123,12 @@ class LibraryCall:
         self._check = check
         self._sources = sources
         self._kept = kept  # what the native check reads
+        self._changes = made.changes_something and made.library.writable
         self._quiet = signals_later if made.changes_something else nullcontext
         self.is_sole = sole_holder(made.library)
         self._arguments = [i for i, source in enumerate(sources) if isinstance(source, ArgumentSource)]
         # Whoever hears later that a call failed finds nothing changed: only what the program itself updates may be.
-        self._may_wait = made.later is not None and not (made.cells or made.left)
+        self._may_wait = made.later is not None and not (made.cells or made.left or made.returns_arrays)
         self._may_wait = self._may_wait and all(sources[i].is_tensor for i in self._arguments)
         # Of a library whose arrays are written, those that are.
         self._own: list[tuple[int, Any, Any, Any, Any]] = []
@@ -141,6 +145,10 @@ class LibraryCall:
         made = self._made()
         if made is None or self._check(args, kwargs) is not None:
             return NotImplemented
+        if self._may_wait:
+            made.later.glance()  # what has to be made again comes first
+        elif self._changes and pending.checks:
+            pending.look()
         with self._lock, self._quiet():
             given, library = (args, kwargs), self._library
             inputs: list[Any] = [None] * len(self._sources)
@@ -154,7 +162,8 @@ class LibraryCall:
             again = None
             if self._may_wait:
                 held = [(self._sources[i].find(given), inputs[i]) for i in self._arguments]
-                again = partial(self._again, args, kwargs, held)
+                kept = given if self._is_flat(given) else tree.flatten(given, is_leaf=is_whole)
+                again = partial(copy_context().run, self._again, kept, held)
             try:
                 return made.run_gathered(None, inputs, again)
             except RefusedError:
@@ -179,10 +188,18 @@ class LibraryCall:
             inputs[i] = tensor._raw
         return True
 
-    def _again(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: list[tuple[Any, Any]]) -> Any:
-        """Make a call operation by operation, on the arrays that tensors had then."""
+    @staticmethod
+    def _is_flat(given: tuple[Any, Any]) -> bool:
+        """Whether arguments are in no container that somebody may change."""
+        args, kwargs = given
+        return not kwargs and all([type(arg) is Tensor for arg in args])
+
+    def _again(self, kept: Any, held: list[tuple[Any, Any]]) -> Any:
+        """Make a call operation by operation, with what was in its arguments, on the arrays that tensors had then."""
+        if isinstance(kept[0], tuple):
+            leaves, structure = tree.flatten(kept, is_leaf=is_whole)
+        else:
+            leaves, structure = kept
         before = {id(tensor): make(raw, None) for tensor, raw in held if tensor._raw is not raw}
-        if before:
-            leaves, structure = tree.flatten((args, kwargs), is_leaf=is_whole)
-            args, kwargs = tree.unflatten(structure, [before.get(id(leaf), leaf) for leaf in leaves])
+        args, kwargs = tree.unflatten(structure, [before.get(id(leaf), leaf) for leaf in leaves])
         return on_device(self._function, args, kwargs, self._device)

@@ -10,6 +10,7 @@ from typing import Any, Callable
 import numpy as np
 
 from ... import tree
+from ...autodiff import pending
 from ...autodiff.base import make
 from ...errors import PullbackError
 from ...tensors.writing import separate
@@ -51,6 +52,7 @@ class Specialization:
         self.numbers = trace.numbers
         self.draws = [*trace.finished_draws, *trace.draws.values()]
         self.slots = trace.slots
+        self.options = [options.group for options in trace.options]  # of optimizers, by which steps are made
         self.feeds: list[Any] = []  # numbers that are inputs
         self.calls = np.array([0, _UNLIMITED], np.int64)  # how many, and at how many the long way is to be gone
         self.trace_seconds = self.run_seconds = 0.0
@@ -111,12 +113,12 @@ class Specialization:
             self.built = Built(self.program, PROCESSOR)
             self._execute = self._on_host(self.built.execute)
         else:
-            bound = [entry.holder is not None for entry in self.inputs]
+            bound = [entry.tensor is not None and entry.place is None for entry in self.inputs]
             self.built = built_on_library(self.program, self.library, self.device, bound, self.is_guarded)
             self._execute = self._on_library(self.built.run)
         self.program, self.kernels, self.memory = self.built.program, self.built.kernels, self.built.memory
         if self.is_guarded and self.library is not None and self.library.writable:
-            self.later = Later(self.slots, self.turn, self.built.executable.reset)
+            self.later = Later(self.slots, self.built.executable.reset)
 
     def _on_host(self, execute: Callable[[list[Any], list[Any]], None]) -> Callable[[list[Any]], list[Any]]:
         """Run on memory: outputs are allocated, updated inputs are written."""
@@ -146,6 +148,8 @@ class Specialization:
 
     def gathered(self, arguments: Arguments) -> list[Any] | None:
         """The arrays that a call reads and updates; None if a tensor has been given another one at this moment."""
+        if self.later is not None:
+            pending.look()  # runs that were launched may have to be made again first
         if (self.written or self.program.updates) and self._is_written_under_two_names(arguments):
             raise RefusedError
         if self.library is not None:
@@ -186,8 +190,6 @@ class Specialization:
 
         With `again`, which makes the call operation by operation, nobody waits to see whether all is well.
         """
-        if self.later is not None:
-            self.later.glance() if again is not None else self.later.look()
         for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
         states = [(draws.generator, draws.generator.state) for draws in self.draws]
@@ -210,7 +212,7 @@ class Specialization:
         flag = outputs.pop() if self.is_guarded else True
         if again is not None and self.later is not None:
             result = self._concluded(arguments, outputs, residuals)
-            self.later.add(Run(flag, result, again, states))
+            self.later.add(Run(flag, result, again, states, self.options))
             return result
         if not self._is_true(flag):
             self._take_back(states)

@@ -25,7 +25,7 @@ def evaluate(program: Program, inputs: list[Any], xp: Any, device: Any) -> tuple
 
     def on_device(value: Value) -> Any:
         array = arrays[value]
-        return on_host(np.ascontiguousarray(array)).to(device) if isinstance(array, np.ndarray) else array
+        return on_host(np.array(array, order="C")).to(device) if isinstance(array, np.ndarray) else array
 
     def on_processor(value: Value) -> Any:
         array = arrays[value]

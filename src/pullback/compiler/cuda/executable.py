@@ -77,12 +77,12 @@ class CudaExecutable:
             inputs = [*inputs, self._halted]
         if self._drawn:
             inputs = [*inputs, *self._drawn.draw(inputs)]
-        with self.lock, torch.inference_mode(False):
+        with self.lock, torch.inference_mode(False), self._executable.taking_turns():
             places = list(self._unused)
             arrays: list[tuple[int, np.ndarray]] = []
             for number in self._bound:
                 array = inputs[number]
-                places[number] = array if array.is_contiguous() else self._place(number).copy_(array)
+                places[number] = array if _is_plain(array) else self._place(number).copy_(array)
             for number in self._copied:
                 array = inputs[number]
                 if isinstance(array, np.ndarray):
@@ -96,15 +96,16 @@ class CudaExecutable:
             else:
                 *places_of_outputs, flag = self._outputs
                 outputs = [*[place.clone() for place in places_of_outputs], self._flags.send(flag)]
-        for number in self._updated:
-            if places[number] is not inputs[number]:
-                inputs[number] = places[number].clone()
+            for number in self._updated:
+                if places[number] is not inputs[number]:
+                    inputs[number] = places[number].clone()
         return outputs, [inputs[number] for number in self._updated]
 
     def reset(self) -> None:
         """Let runs change something again after one has failed."""
         if self._halted is not None:
-            self._halted.zero_()
+            with torch.inference_mode(False), self._executable.taking_turns():
+                self._halted.zero_()
 
     def interpret(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
         """The same operation by operation, without compiling, and without writing over anything."""
@@ -117,6 +118,11 @@ class CudaExecutable:
 
     def _empty(self, value: Value) -> Any:
         return torch.empty(value.shape, dtype=torch_dtype(value.dtype), device=self._device)
+
+
+def _is_plain(array: Any) -> bool:
+    """Whether the elements of a tensor lie in memory as they are, in order."""
+    return bool(array.is_contiguous()) and not array.is_conj() and not array.is_neg()
 
 
 class _Upload:

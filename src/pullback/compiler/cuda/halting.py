@@ -61,11 +61,12 @@ class Flags:
     """Sends flags to the host. One is forgotten when as many others have been sent as there is room for."""
 
     def __init__(self, device: Any) -> None:
-        self._is_gpu = device.type == "cuda"
-        places = torch.zeros(_SLOTS, dtype=torch.bool, pin_memory=self._is_gpu)
+        self._device = device
+        is_gpu = device.type == "cuda"
+        places = torch.zeros(_SLOTS, dtype=torch.bool, pin_memory=is_gpu)
         self._places = list(places)
         self._seen = places.numpy()
-        self._events = [torch.cuda.Event() if self._is_gpu else None for _ in range(_SLOTS)]
+        self._events = [torch.cuda.Event() if is_gpu else None for _ in range(_SLOTS)]
         self._next = 0
 
     def send(self, flag: Any) -> Flag:
@@ -75,5 +76,5 @@ class Flags:
         self._places[slot].copy_(flag, non_blocking=True)
         event = self._events[slot]
         if event is not None:
-            event.record()
+            event.record(torch.cuda.current_stream(self._device))
         return Flag(self._seen[slot : slot + 1].reshape(()), event)

@@ -9,7 +9,7 @@ from ...targets.kernels import Hole, Host
 from ..program import Instruction, Value
 from .nodes import Graph
 from .scalar_steps import copied
-from .views import View, name_of
+from .views import NATIVE, View, name_of
 
 
 def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) -> list[View]:
@@ -22,6 +22,8 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
             view = views[value]
             if view.root.kind != "memory":
                 view = copied(graph, view)
+            elif not graph.abilities.goes_backwards and any(step < 0 for step in view.strides):
+                view = copied(graph, view) if view.root.dtype in NATIVE else host_copy(graph, view)
             holes[value] = Hole(len(reads))
             reads.append(view)
         return holes[value]

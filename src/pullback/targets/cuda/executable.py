@@ -8,8 +8,9 @@ On other devices than a GPU (Triton's interpreter works on the processor's memor
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 
@@ -19,6 +20,8 @@ from .array_dtypes import array_dtypes
 from .kernels.table import kernel_for
 from .loops.kernel import kernel_for as loop_kernel
 from .memory import Memory, scratch_bytes
+
+_capturing = threading.Lock()  # PyTorch captures one thing at a time
 
 
 class Executable:
@@ -37,7 +40,6 @@ class Executable:
         self._endangered = _written_early(self._pieces)
         self._runs_of_pieces: list[Callable[[], None]] | None = None  # what a run calls, once it has been captured
         self._places: Any = None  # where inputs and outputs were when the graphs were captured
-        self._runs = 0
         self._number: int = (device.index or 0) if device.type == "cuda" else -1
         self._stream: Any = None  # of the last run
         self._done: Any = None
@@ -48,8 +50,8 @@ class Executable:
         return self._runs_of_pieces is not None
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Run once, on the memory of these tensors, which are contiguous."""
-        places = tuple([tensor.data_ptr() for tensor in (*inputs, *outputs)])
+        """Run once, on the memory of these tensors, which are contiguous. See `taking_turns`."""
+        places = (*[tensor.data_ptr() for tensor in (*inputs, *outputs)], *_settings())
         with self.lock, torch.no_grad():
             if self.memory.device.type != "cuda":
                 self._launch_all(inputs, outputs)
@@ -60,27 +62,40 @@ class Executable:
                 with torch.cuda.device(self._number):
                     self._run(inputs, outputs, places)
 
-    def _run(self, inputs: Sequence[Any], outputs: Sequence[Any], places: tuple[int, ...]) -> None:
-        self._wait_for_last_run()
-        if self._runs and (self._runs_of_pieces is None or places != self._places):
-            self._capture(inputs, outputs, places)
-        if self._runs_of_pieces is None:
+    @contextmanager
+    def taking_turns(self) -> Iterator[None]:
+        """For a run, and for what is copied to the places it reads and from those it writes: one at a time.
+
+        The arena and these places are shared by all runs. One on another stream waits until the last one has ended.
+        """
+        with self.lock:
+            if self._number < 0:
+                yield
+                return
+            stream = torch._C._cuda_getCurrentRawStream(self._number)
+            if self._done is None:
+                self._done = torch.cuda.Event()
+            elif stream != self._stream:
+                torch.cuda.current_stream(self._number).wait_event(self._done)
+            self._stream = stream
+            try:
+                yield
+            finally:
+                self._done.record(torch.cuda.current_stream(self._number))
+
+    def _run(self, inputs: Sequence[Any], outputs: Sequence[Any], places: tuple[Any, ...]) -> None:
+        if places != self._places:  # first run them one by one: kernels may have to be compiled
+            if self._runs_of_pieces is not None:
+                torch.cuda.synchronize()  # before graphs are given up, with the memory that is theirs
+            self._runs_of_pieces, self._places = None, places
             self._launch_all(inputs, outputs)
-        elif len(self._runs_of_pieces) == 1:
+            return
+        if self._runs_of_pieces is None:
+            self._runs_of_pieces = self._captured(inputs, outputs)
+        if len(self._runs_of_pieces) == 1:
             self._runs_of_pieces[0]()
         else:
             self._one_by_one(inputs, self._runs_of_pieces)
-        self._runs += 1
-        self._done.record()
-
-    def _wait_for_last_run(self) -> None:
-        """The arena is for one run at a time: what another stream does must have ended."""
-        stream = torch._C._cuda_getCurrentRawStream(self._number)
-        if self._done is None:
-            self._done = torch.cuda.Event()
-        elif stream != self._stream:
-            torch.cuda.current_stream().wait_event(self._done)
-        self._stream = stream
 
     # -- launching ---------------------------------------------------------------------------------
 
@@ -106,25 +121,26 @@ class Executable:
             for buffer in self._dying[number]:
                 self.memory.unbind(buffer)
 
-    def _capture(self, inputs: Sequence[Any], outputs: Sequence[Any], places: Any) -> None:
-        """Capture the launches of each piece; nothing of them runs."""
-        self._runs_of_pieces = None
+    def _captured(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Callable[[], None]]:
+        """The launches of each piece, captured; nothing of them runs."""
         self.memory.given = {"input": inputs, "output": outputs}
         runs: list[Any] = []
         pool = None
+        # A stream of its own: cuBLAS has memory for each stream, which graphs that run side by side must not share.
+        options: dict[str, Any] = {"stream": torch.cuda.Stream(self._number), "capture_error_mode": "thread_local"}
         try:
             for piece in self._pieces:
                 if not piece.is_captured:
                     runs.append(library_calls.prepared(piece.calls[0][1], self._library, self.memory))
                     continue
                 graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+                with _capturing, torch.cuda.graph(graph, pool=pool, **options):
                     self._launch(piece)
                 pool = graph.pool()
                 runs.append(graph.replay)
         finally:
             self.memory.free()
-        self._runs_of_pieces, self._places = runs, places
+        return runs
 
     def _one_by_one(self, inputs: Sequence[Any], runs: Sequence[Callable[[], None]]) -> None:
         saved: list[tuple[Any, Any]] = []
@@ -137,6 +153,11 @@ class Executable:
                 tensor.copy_(before)
             error.changed_nothing = True  # type: ignore[attr-defined]
             raise
+
+
+def _settings() -> tuple[Any, ...]:
+    """What of PyTorch's settings decides which kernels are launched."""
+    return torch.get_float32_matmul_precision(), torch.are_deterministic_algorithms_enabled()
 
 
 class _Piece:

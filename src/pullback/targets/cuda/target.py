@@ -17,6 +17,7 @@ class CudaTarget:
     name = "cuda"
     abilities = Abilities(
         multiplies_half=True,
+        goes_backwards=False,
         whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | LOSSES,
         makes_memory=MAKES_MEMORY,
     )  # fmt: skip

@@ -44,7 +44,8 @@ class LoopKernel:
             # Triton 3.6 cannot compile some loops with several rows in a block ("does not dominate this use").
             if "PassManager" not in str(error) or self.blocks.row_block == 1:
                 raise
-            self._take(replace(self.blocks, row_block=1))
+            stripes = self.blocks.rows if self.blocks.kind == "tiles" else self.blocks.stripes  # which others go down
+            self._take(replace(self.blocks, row_block=1, stripes=stripes))
             self._launch(arrays, scratch)
 
     def _launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:

@@ -28,7 +28,9 @@ def is_in_parts(blocks: Blocks) -> bool:
 
 
 def _parts(blocks: Blocks) -> int:
-    return blocks.programs if blocks.kind == "flat" else blocks.stripes
+    """How many programs have a part of something: of a total all of them, of a column those of its stripes."""
+    ops = [blocks.loop.steps[blocks.loop.writes[n].step].op for n in blocks.accumulated]
+    return blocks.programs if any(op in TOTAL for op in ops) else blocks.stripes
 
 
 def parts_of(blocks: Blocks) -> list[tuple[str, int]]:
@@ -159,18 +161,32 @@ class _Writer:
 
     def _rows(self, block: str) -> None:
         blocks = self.blocks
-        self.line(f"row = ({block} * {blocks.row_block} + tl.arange(0, {blocks.row_block})[:, None]).to({self.index})")
+        self.line(f"row = {self._numbers(block, blocks.row_block)}[:, None])")
         if self.row_mask:
             self.line(f"is_row = row < {blocks.rows}")
         self._coordinates("row", blocks.outer, 0)
 
     def _columns(self, block: str) -> None:
         blocks = self.blocks
-        start = f"{block} * {blocks.column_block} + " if blocks.column_block < blocks.columns else ""
-        self.line(f"column = ({start}tl.arange(0, {blocks.column_block})[None, :]).to({self.index})")
+        block = block if blocks.column_block < blocks.columns else "0"
+        self.line(f"column = {self._numbers(block, blocks.column_block)}[None, :])")
         if self.column_mask:
             self.line(f"is_column = column < {blocks.columns}")
         self._coordinates("column", blocks.inner, len(blocks.outer))
+
+    def _numbers(self, block: str, size: int) -> str:
+        """The numbers that a block has of rows or columns, up to where their axis is named."""
+        if block == "0":
+            return f"(tl.arange(0, {size}).to({self.index})"
+        start = f"{block} * {size}" if self.index == "tl.int32" else f"{block} * tl.full((1, 1), {size}, tl.int64)"
+        return f"({start} + tl.arange(0, {size})"
+
+    def _stripe_start(self) -> str:
+        """Where the parts of a stripe begin."""
+        columns = self.blocks.columns
+        if self.blocks.stripes * columns < 2**31:
+            return f"stripe * {columns}"
+        return f"stripe * tl.full((1, 1), {columns}, tl.int64)"
 
     def _coordinates(self, whole: str, sizes: tuple[int, ...], first: int) -> None:
         """The index along each axis, from the number of a row or column."""
@@ -326,7 +342,7 @@ class _Writer:
                     continue
                 value = _along(step, f"a{n}", 0)
                 target = (
-                    f"p{n} + stripe * {blocks.columns} + column" if apart else f"w{n} + ({self._offset(write.access)})"
+                    f"p{n} + {self._stripe_start()} + column" if apart else f"w{n} + ({self._offset(write.access)})"
                 )
                 mask = self._mask(False, True)
             else:
@@ -423,7 +439,7 @@ class _Writer:
         """Sums of columns of long rows are gathered where the program's own parts of them are."""
         mask = self._mask(False, True)
         guard = f"({mask})" if mask else "(column >= 0)"
-        self.line(f"at{n} = p{n} + stripe * {self.blocks.columns} + column")
+        self.line(f"at{n} = p{n} + {self._stripe_start()} + column")
         self.line(f"before{n} = tl.load(at{n}, mask={guard} & (row != stripe), other=0)")  # the first row has none
         self.line(f"tl.store(at{n}, before{n} + {value}, mask={guard})")
         self.line("tl.debug_barrier()")  # another thread may have to read it for the next row
@@ -513,7 +529,7 @@ def _finish(blocks: Blocks) -> str:
             f"for start{n} in range(0, {count}, {high}):",
             f"    {row} = start{n} + tl.arange(0, {high})[:, None]",
             f"    is_there{n} = ({row} < {count}) & ({column} < {columns})",
-            f"    {one} = tl.load(p{n} + {row} * {columns} + {column}, mask=is_there{n}, other=0)",
+            f"    {one} = tl.load(p{n} + {row}.to(tl.int64) * {columns} + {column}, mask=is_there{n}, other=0)",
             f"    {one} = tl.where(is_there{n}, {one}, {_neutral(step)})",
             f"    {all_} = {_combined(step, all_, one)}.to({type_name(accumulated_in(step))})",
             f"result{n} = {stored(_told(step, _along(step, all_, 0)), '', write.access.dtype)}",

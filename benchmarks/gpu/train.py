@@ -192,10 +192,7 @@ def gpt_pullback(size: Gpt) -> Row:
         optimizer.step(pb.backward(loss))
         return loss
 
-    losses = [step(x, y).item() for _ in range(3)] if "--check" in os.environ.get("PULLBACK_BENCH", "") else []
-    row = measured("gpt", "pullback", lambda: step(x, y))
-    print("losses", losses, step.memory, repr(step.kernels).splitlines()[0], flush=True)
-    return row
+    return measured("gpt", "pullback", lambda: step(x, y))
 
 
 def gpt_torch(size: Gpt, mode: str | None) -> Row:
@@ -296,9 +293,7 @@ def mlp_pullback() -> Row:
         optimizer.step(pb.backward(loss))
         return loss
 
-    row = measured("mlp", "pullback", lambda: step(x, y), by_clock=True)
-    print(repr(step.kernels), flush=True)
-    return row
+    return measured("mlp", "pullback", lambda: step(x, y), by_clock=True)
 
 
 def mlp_torch(mode: str | None) -> Row:

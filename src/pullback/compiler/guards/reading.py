@@ -144,7 +144,8 @@ def is_same_state(x: Any, y: Any) -> bool:
     if isinstance(x, (list, tuple)):
         return len(x) == len(y) and all(map(is_same_state, x, y))
     if isinstance(x, np.ndarray):
-        return np.array_equal(x, y)
+        # `np.array_equal` would take what a signal's handler raises for an answer.
+        return x.shape == y.shape and bool((x == y).all())
     return x is y or (isinstance(x, (int, float, str)) and is_same(x, y))
 
 

@@ -44,11 +44,6 @@ class Executable:
         self._stream: Any = None  # of the last run
         self._done: Any = None
 
-    @property
-    def is_captured(self) -> bool:
-        """Whether a run launches graphs."""
-        return self._runs_of_pieces is not None
-
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Run once, on the memory of these tensors, which are contiguous. See `taking_turns`."""
         places = (*[tensor.data_ptr() for tensor in (*inputs, *outputs)], *_settings())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product as indices
-from math import prod
 from typing import Any
 
 import torch
@@ -45,8 +44,3 @@ def _multiply(x: Any, y: Any, out: Any, accumulate: bool) -> None:
         torch.baddbmm(out, x, y, out=out)
     else:
         torch.bmm(x, y, out=out)
-
-
-def work(kernel: Product) -> int:
-    """How many multiplications a product takes."""
-    return prod(kernel.batch) * kernel.m * kernel.n * kernel.k

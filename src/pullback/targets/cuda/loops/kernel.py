@@ -10,7 +10,8 @@ from typing import Any, Sequence
 
 from ...kernels import Loop
 from .blocks import Blocks, blocks_of
-from .source import finishing_programs, is_in_parts, parts_of, written
+from .reductions import finishing_programs, is_in_parts, parts_of
+from .source import written
 
 _HEAD = """import triton
 import triton.language as tl

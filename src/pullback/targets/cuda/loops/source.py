@@ -6,12 +6,20 @@ from math import prod
 from typing import Any
 
 from ...kernels import Access, Step
-from ...llvm.loops.loop_form import ROW, TOTAL
+from ...llvm.loops.loop_form import ROW
 from .blocks import Blocks
+from .reductions import (
+    accumulated_in,
+    along,
+    combined,
+    finish_text,
+    is_gathered,
+    is_in_parts,
+    is_of_truths,
+    neutral,
+    told,
+)
 from .scalar_code import computed_in, converted, expression, number, stored, type_name
-
-_FINISHED_AT_ONCE = 128, 16  # parts and columns that the second kernel adds up at a time
-_LEAST = {8: -(2**7), 16: -(2**15), 32: -(2**31), 64: -(2**63)}
 
 
 def written(blocks: Blocks) -> tuple[str, str]:
@@ -19,39 +27,7 @@ def written(blocks: Blocks) -> tuple[str, str]:
 
     Both take the arrays that are read, those that are written, then those of the parts, one for each that is gathered.
     """
-    return _Writer(blocks).text(), _finish(blocks) if is_in_parts(blocks) else ""
-
-
-def is_in_parts(blocks: Blocks) -> bool:
-    """Whether several programs have parts of something that is gathered."""
-    return bool(blocks.accumulated) and (blocks.kind == "long" or _parts(blocks) > 1)
-
-
-def _parts(blocks: Blocks) -> int:
-    """How many programs have a part of something: of a total all of them, of a column those of its stripes."""
-    ops = [blocks.loop.steps[blocks.loop.writes[n].step].op for n in blocks.accumulated]
-    return blocks.programs if any(op in TOTAL for op in ops) else blocks.stripes
-
-
-def parts_of(blocks: Blocks) -> list[tuple[str, int]]:
-    """The dtype and number of elements of each array of parts."""
-    found = []
-    for number_ in blocks.accumulated:
-        step = blocks.loop.steps[blocks.loop.writes[number_].step]
-        # every stripe has a part of all columns; of a total, every program has one
-        count = blocks.stripes * blocks.columns if step.op == "column_sum" else blocks.programs
-        found.append((accumulated_in(step), count))
-    return found
-
-
-def accumulated_in(step: Step) -> str:
-    """The dtype in which a reduction is gathered."""
-    return "int32" if _is_of_truths(step) else computed_in(step.dtype)
-
-
-def _is_of_truths(step: Step) -> bool:
-    """Whether it is asked if any element, or every one, is true."""
-    return step.dtype == "bool" or step.op.endswith(("_any", "_all"))
+    return _Writer(blocks).text(), finish_text(blocks) if is_in_parts(blocks) else ""
 
 
 class _Writer:
@@ -295,18 +271,18 @@ class _Writer:
 
     def _masked(self, step: Step, value: str) -> str:
         """What a reduction goes over, with its neutral element where the block is beyond the end."""
-        if _is_of_truths(step):
+        if is_of_truths(step):
             value = f"({value} != 0).to(tl.int32)"
         elif computed_in(self.loop.steps[step.operands[0]].dtype) != accumulated_in(step):
             value = f"{value}.to({type_name(accumulated_in(step))})"
         whole = f"tl.broadcast_to({value}, {self.shape})"
         mask = self._mask(True, True)
-        return f"tl.where({mask}, {whole}, {_neutral(step)})" if mask else whole
+        return f"tl.where({mask}, {whole}, {neutral(step)})" if mask else whole
 
     def _reduced(self, step: Step, value: str, axis: int) -> str:
         """A reduction of a block along an axis, which stays with the length 1."""
-        made = f"{_along(step, value, axis)}"
-        if _is_of_truths(step):
+        made = f"{along(step, value, axis)}"
+        if is_of_truths(step):
             return f"({made} != 0)"
         return f"{made}.to({type_name(computed_in(step.dtype))})"
 
@@ -316,7 +292,7 @@ class _Writer:
             if self.blocks.kind == "long" and step.op == "column_sum":
                 continue  # these are gathered in memory
             shape = self.shape if self._keeps_blocks(step) else "(1, 1)"
-            self.line(f"a{n} = tl.full({shape}, {_neutral(step)}, {type_name(accumulated_in(step))})")
+            self.line(f"a{n} = tl.full({shape}, {neutral(step)}, {type_name(accumulated_in(step))})")
 
     def _keeps_blocks(self, step: Step) -> bool:
         """Whether whole blocks are gathered: where rows are whole, a total needs no more than a number."""
@@ -327,8 +303,8 @@ class _Writer:
             step = self.loop.steps[self.loop.writes[n].step]
             value = self._masked(step, self.names[step.operands[0]])
             if not self._keeps_blocks(step):
-                value = _along(step, _along(step, value, 1), 0)
-            self.line(f"a{n} = {_combined(step, f'a{n}', value)}.to({type_name(accumulated_in(step))})")
+                value = along(step, along(step, value, 1), 0)
+            self.line(f"a{n} = {combined(step, f'a{n}', value)}.to({type_name(accumulated_in(step))})")
 
     def _gathered(self) -> None:
         """What a program has gathered goes to its parts, or to the result if nobody else has any."""
@@ -340,17 +316,17 @@ class _Writer:
             if step.op == "column_sum":
                 if blocks.kind == "long":
                     continue
-                value = _along(step, f"a{n}", 0)
+                value = along(step, f"a{n}", 0)
                 target = (
                     f"p{n} + {self._stripe_start()} + column" if apart else f"w{n} + ({self._offset(write.access)})"
                 )
                 mask = self._mask(False, True)
             else:
-                value = f"a{n}" if not self._keeps_blocks(step) else _along(step, _along(step, f"a{n}", 1), 0)
+                value = f"a{n}" if not self._keeps_blocks(step) else along(step, along(step, f"a{n}", 1), 0)
                 target = f"{f'p{n} + program' if apart else f'w{n}'} + tl.zeros((1, 1), tl.int32)"
                 mask = ""
             if not apart:
-                value = stored(_told(step, value), "", write.access.dtype)
+                value = stored(told(step, value), "", write.access.dtype)
             options = f", mask={mask}" if mask else ""
             self.line(f"tl.store({target}, {value}{options})")
 
@@ -396,12 +372,12 @@ class _Writer:
         prefix = f"s{stage}_"
         for n in reductions:
             step = self.loop.steps[n]
-            self.line(f"b{n} = tl.full({self.shape}, {_neutral(step)}, {type_name(accumulated_in(step))})")
+            self.line(f"b{n} = tl.full({self.shape}, {neutral(step)}, {type_name(accumulated_in(step))})")
         outside = self._over_pieces(prefix)
         for n in reductions:
             step = self.loop.steps[n]
             value = self._masked(step, self._need(step.operands[0], prefix))
-            self.line(f"b{n} = {_combined(step, f'b{n}', value)}.to({type_name(accumulated_in(step))})")
+            self.line(f"b{n} = {combined(step, f'b{n}', value)}.to({type_name(accumulated_in(step))})")
         self.indent -= 1
         self.names = outside
         for n in reductions:
@@ -430,8 +406,8 @@ class _Writer:
             if step.op == "column_sum":
                 self._add_in_memory(n, value)
             else:
-                value = _along(step, _along(step, value, 1), 0)
-                self.line(f"a{n} = {_combined(step, f'a{n}', value)}.to({type_name(accumulated_in(step))})")
+                value = along(step, along(step, value, 1), 0)
+                self.line(f"a{n} = {combined(step, f'a{n}', value)}.to({type_name(accumulated_in(step))})")
         self.indent -= 1
         self.names = outside
 
@@ -448,109 +424,3 @@ class _Writer:
 def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array without gaps, in C's order."""
     return tuple([prod(sizes[axis + 1 :]) for axis in range(len(sizes))])
-
-
-def is_gathered(step: Step) -> bool:
-    """Whether a step is known only when the loop has ended."""
-    return step.op in TOTAL or step.op == "column_sum"
-
-
-def _kind_of(step: Step) -> str:
-    kind = step.op.partition("_")[2]
-    if step.dtype == "bool":
-        return {"max": "any", "sum": "any", "min": "all", "prod": "all"}.get(kind, kind)
-    return kind
-
-
-def _neutral(step: Step) -> str:
-    """The number that changes nothing in a reduction."""
-    kind, dtype = _kind_of(step), accumulated_in(step)
-    if kind in ("sum", "any"):
-        return "0"
-    if kind in ("prod", "all"):
-        return "1"
-    if dtype.startswith("float"):
-        return 'float("-inf")' if kind == "max" else 'float("inf")'
-    bits = int(dtype.lstrip("uint"))
-    if dtype.startswith("u"):
-        return "0" if kind == "max" else str(2**bits - 1)
-    return str(_LEAST[bits] if kind == "max" else -_LEAST[bits] - 1)
-
-
-def _along(step: Step, value: str, axis: int) -> str:
-    """A reduction of a block along an axis."""
-    kind, is_float = _kind_of(step), accumulated_in(step).startswith("float")
-    if kind == "sum":
-        return f"tl.sum({value}, {axis}, keep_dims=True)"
-    if kind == "prod":
-        return f"tl.reduce({value}, {axis}, f.product, keep_dims=True)"
-    if kind in ("max", "min") and is_float:
-        return f"tl.reduce({value}, {axis}, f.{'larger' if kind == 'max' else 'smaller'}, keep_dims=True)"
-    return f"tl.{'max' if kind in ('max', 'any') else 'min'}({value}, {axis}, keep_dims=True)"
-
-
-def _combined(step: Step, a: str, b: str) -> str:
-    """Two parts of a reduction together."""
-    kind, is_float = _kind_of(step), accumulated_in(step).startswith("float")
-    if kind == "sum":
-        return f"({a} + {b})"
-    if kind == "prod":
-        return f"({a} * {b})"
-    name = "max" if kind in ("max", "any") else "min"
-    if is_float:
-        return f"f.{'larger' if name == 'max' else 'smaller'}({a}, {b})"
-    return f"tl.{name}imum({a}, {b})"
-
-
-def _told(step: Step, value: str) -> str:
-    """A reduction's result from what was gathered."""
-    return f"({value} != 0)" if _is_of_truths(step) else value
-
-
-def _finish(blocks: Blocks) -> str:
-    """A kernel that puts the parts of each result together, in their order."""
-    loop = blocks.loop
-    names = [f"r{i}" for i in range(len(loop.reads))] + [f"w{i}" for i in range(len(loop.writes))]
-    names += [f"p{n}" for n in blocks.accumulated]
-    lines = ["@triton.jit", f"def finish({', '.join(names)}):", "    program = tl.program_id(0)"]
-    first_program = 0
-    for n in blocks.accumulated:
-        write = loop.writes[n]
-        step = loop.steps[write.step]
-        high, wide = _FINISHED_AT_ONCE
-        is_column = step.op == "column_sum"
-        count, columns = (blocks.stripes, blocks.columns) if is_column else (blocks.programs, 1)
-        wide = wide if is_column else 1
-        high = high if is_column else 1024
-        row, column, one, all_ = f"row{n}", f"column{n}", f"one{n}", f"all{n}"
-        body = [
-            f"{column} = (program - {first_program}) * {wide} + tl.arange(0, {wide})[None, :]",
-            f"{all_} = tl.full(({high}, {wide}), {_neutral(step)}, {type_name(accumulated_in(step))})",
-            f"for start{n} in range(0, {count}, {high}):",
-            f"    {row} = start{n} + tl.arange(0, {high})[:, None]",
-            f"    is_there{n} = ({row} < {count}) & ({column} < {columns})",
-            f"    {one} = tl.load(p{n} + {row}.to(tl.int64) * {columns} + {column}, mask=is_there{n}, other=0)",
-            f"    {one} = tl.where(is_there{n}, {one}, {_neutral(step)})",
-            f"    {all_} = {_combined(step, all_, one)}.to({type_name(accumulated_in(step))})",
-            f"result{n} = {stored(_told(step, _along(step, all_, 0)), '', write.access.dtype)}",
-        ]
-        first = len(loop.outer)
-        offset, rest = [], column
-        for axis in range(len(loop.inner) - 1, -1, -1):
-            stride = write.access.strides[first + axis]
-            at = rest if axis == 0 else f"({rest} % {max(loop.inner[axis], 1)})"
-            rest = f"({rest} // {max(loop.inner[axis], 1)})"
-            if stride and is_column:
-                offset.append(f"{at} * {stride}")
-        body.append(f"tl.store(w{n} + ({' + '.join(offset) or f'{column} * 0'}), result{n}, mask={column} < {columns})")
-        last_program = first_program + -(-columns // wide)
-        lines.append(f"    if (program >= {first_program}) & (program < {last_program}):")
-        first_program = last_program
-        lines += ["        " + one for one in body]
-    return "\n".join(lines) + "\n"
-
-
-def finishing_programs(blocks: Blocks) -> int:
-    """How many programs the second kernel has."""
-    ops = [blocks.loop.steps[blocks.loop.writes[n].step].op for n in blocks.accumulated]
-    return sum([-(-blocks.columns // _FINISHED_AT_ONCE[1]) if op == "column_sum" else 1 for op in ops])

@@ -3,6 +3,9 @@
 `memory` is what the graph holds between forward and backward (tracemalloc: arrays and Python objects), `peak` the most
 that a whole step holds. A budget is half of what plain recording holds; `counted` is the most that the strategy itself
 has counted, while recording and while walking. Gradients are compared bit for bit before anything is measured.
+
+Compiled (`12 blocks compiled`), the budget is half of what the plain program keeps for its walk (`saved`); `arena` is
+all memory that a program has of its own.
 """
 
 from __future__ import annotations
@@ -81,6 +84,47 @@ def run(effort: Effort) -> Iterator[Measurement]:
     times = best_times(steps, effort._replace(rounds=min(effort.rounds, ROUNDS)))
     for system, time in times.items():
         yield Measurement(NAME, "12 blocks", system, "time", time, "us")
+    yield from _compiled(effort, forward, {"region": regions}, blocks, parameters)
+
+
+def _compiled(
+    effort: Effort, forward: Callable[..., Any], wrapped: dict[str, Any], blocks: list[Any], parameters: list[Any]
+) -> Iterator[Measurement]:
+    """Times and memory of the same steps, compiled."""
+    import pullback as pb
+
+    case = "12 blocks compiled"
+
+    def gradients_of(calls: list[Any]) -> Any:
+        def step() -> list[Any]:
+            gradients = pb.backward(forward(calls))
+            return [gradients[p] for p in parameters]
+
+        return pb.compile(step)
+
+    programs = {system: gradients_of(wrapped.get(system, blocks)) for system in SYSTEMS}
+    expected = [gradient.numpy() for gradient in programs["plain"]()]
+    strategies = {
+        "balanced": pb.BalancedCheckpointing(),
+        "budget": pb.BudgetCheckpointing(programs["plain"].memory["saved"] // 2),
+    }
+    recorded = {system: pb.checkpointing(strategies.get(system, pb.NoCheckpointing())) for system in SYSTEMS}
+
+    def run(system: str) -> list[Any]:
+        with recorded[system]:
+            found: list[Any] = programs[system]()
+        return found
+
+    for system in SYSTEMS:
+        for gradient, other in zip(run(system), expected):
+            if abs(gradient.numpy() - other).max() > 1e-5 * max(abs(other).max(), 1e-3):
+                raise AssertionError(f"{NAME}: the compiled gradients of {system} are not those of plain.")
+        for what in ("saved", "arena"):
+            yield Measurement(NAME, case, system, what, programs[system].memory[what], "bytes")
+    yield Measurement(NAME, case, "budget", "allowed", strategies["budget"].bytes, "bytes")
+    steps = {system: lambda system=system: run(system) for system in SYSTEMS}
+    for system, time in best_times(steps, effort._replace(rounds=min(effort.rounds, ROUNDS))).items():
+        yield Measurement(NAME, case, system, "time", time, "us")
 
 
 def _held(make: Callable[[], Any]) -> int:

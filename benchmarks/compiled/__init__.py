@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .. import peers
 from ..measure import Effort, Measurement, best_times
 from ..networks import cnn, depthwise, encoder, lstm, training, wide
-from . import gpt, memory, mlp, scan
+from . import gpt, memory, mlp, recurrence, scan
 
 NAME = "compiled"
 SYSTEMS = ("pullback", "torch", "torch.compile", "jax", "mlx", "floor")
@@ -24,6 +24,7 @@ WORKLOADS = {
     "mlp-deep": lambda: mlp.steps((256,) * 9, 64),
     "gpt": gpt.steps,
     "scan": scan.steps,
+    "recurrence": recurrence.steps,
     "cnn": lambda: training.compiled(cnn),
     "lstm": lambda: training.compiled(lstm),
     "depthwise": lambda: training.compiled(depthwise),
@@ -33,6 +34,7 @@ WORKLOADS = {
 #: The other networks of tanh layers are `mlp-tiny` in other sizes.
 QUICK_WORKLOADS = {name: make for name, make in WORKLOADS.items() if not name.startswith("mlp") or name == "mlp-tiny"}
 QUICK_WORKLOADS["scan"] = lambda: scan.steps(16)
+QUICK_WORKLOADS["recurrence"] = lambda: recurrence.steps(40)
 
 
 def run(effort: Effort) -> Iterator[Measurement]:

@@ -1,12 +1,15 @@
 """Whole training steps on a GPU, compiled: forward, backward and optimizer, beside PyTorch and JAX.
 
-    python -m benchmarks.gpu.train [gpt] [mlp] [--systems pullback,torch,compile,jax] [--layers 12] [--json FILE]
+    python -m benchmarks.gpu.train [gpt] [mlp] [resnet] [--systems pullback,torch,compile,jax] [--json FILE]
 
-gpt   12 layers of width 768, 8 x 1024 tokens, bfloat16, AdamW
-mlp   784-512-512-10, batch 128, SGD, float32 (`--tf32` lets all systems multiply in TF32)
+gpt     12 layers (`--layers`) of width 768, 8 x 1024 tokens, bfloat16, AdamW
+mlp     784-512-512-10, batch 128, SGD, float32 (`--tf32` lets all systems multiply in TF32)
+resnet  ResNet-18, 256 images of 64 x 64, bfloat16, SGD with momentum; the others' channels are last in memory
 
 Of every system: milliseconds of a step (median of GPU times; of the MLP by the clock, over many steps without waiting),
-peak memory, and seconds of the first call. The last column is the ratio to the best of the others.
+peak memory, and seconds of the first call; of the ResNet also the first losses, which show that all do the same work.
+Each runs in a process of its own, for one that has run another system before keeps its memory. The last line of each
+work is the ratio to the best of the others.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ import itertools
 import json
 import math
 import os
-import statistics
-import time
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +33,9 @@ from torch.nn import functional
 
 import pullback as pb
 
+from .measuring import Row, measured, measured_on_jax
+from .resnet import resnet_jax, resnet_pullback, resnet_torch
+
 MLP = (784, 512, 512, 10)
 
 
@@ -40,74 +46,6 @@ class Gpt(NamedTuple):
     length: int = 1024
     batch: int = 8
     words: int = 50304
-
-
-class Row(NamedTuple):
-    work: str
-    system: str
-    milliseconds: float
-    gibibytes: float
-    first_seconds: float
-
-
-# -- measuring -----------------------------------------------------------------------------------------
-
-
-def measured(work: str, system: str, step: Callable[[], Any], by_clock: bool = False) -> Row:
-    """A step's time, its peak memory and the time of its first call."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    step()
-    torch.cuda.synchronize()
-    first = time.perf_counter() - start
-    for _ in range(5):
-        step()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    took = _by_clock(step) if by_clock else _by_events(step)
-    return Row(work, system, took, torch.cuda.max_memory_allocated() / 2**30, first)
-
-
-def _by_events(step: Callable[[], Any], times: int = 30) -> float:
-    found = []
-    for _ in range(times):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        step()
-        end.record()
-        torch.cuda.synchronize()
-        found.append(begin.elapsed_time(end))
-    return statistics.median(found)
-
-
-def _by_clock(step: Callable[[], Any], times: int = 300, rounds: int = 5) -> float:
-    found = []
-    for _ in range(rounds):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(times):
-            step()
-        torch.cuda.synchronize()
-        found.append((time.perf_counter() - start) / times * 1e3)
-    return min(found)
-
-
-def measured_on_jax(work: str, step: Callable[[], Any], calls: int) -> Row:
-    """The same of a step of JAX's, which gives what it must wait for."""
-    import jax
-
-    start = time.perf_counter()
-    jax.block_until_ready(step())
-    first = time.perf_counter() - start
-    found = []
-    for _ in range(4):
-        start = time.perf_counter()
-        for _ in range(calls):
-            made = step()
-        jax.block_until_ready(made)
-        found.append((time.perf_counter() - start) / calls * 1e3)
-    peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", math.nan) / 2**30
-    return Row(work, "jax", min(found), peak, first)
 
 
 # -- the GPT -------------------------------------------------------------------------------------------
@@ -349,43 +287,64 @@ def mlp_jax(precision: str) -> Row:
 # -- all of it -----------------------------------------------------------------------------------------
 
 
+def jobs(size: Gpt, tf32: bool) -> dict[tuple[str, str], Callable[[], Row]]:
+    """What is measured, by the names of a work and of a system."""
+    return {
+        ("gpt", "pullback"): lambda: gpt_pullback(size),
+        ("gpt", "torch"): lambda: gpt_torch(size, None),
+        ("gpt", "compile default"): lambda: gpt_torch(size, "default"),
+        ("gpt", "compile reduce-overhead"): lambda: gpt_torch(size, "reduce-overhead"),
+        ("gpt", "jax"): lambda: gpt_jax(size),
+        ("mlp", "pullback"): mlp_pullback,
+        ("mlp", "torch"): lambda: mlp_torch(None),
+        ("mlp", "compile default"): lambda: mlp_torch("default"),
+        ("mlp", "compile reduce-overhead"): lambda: mlp_torch("reduce-overhead"),
+        ("mlp", "jax"): lambda: mlp_jax("default" if tf32 else "highest"),
+        ("resnet", "pullback"): resnet_pullback,
+        ("resnet", "torch"): lambda: resnet_torch(None),
+        ("resnet", "compile default"): lambda: resnet_torch("default"),
+        ("resnet", "compile reduce-overhead"): lambda: resnet_torch("reduce-overhead"),
+        ("resnet", "jax"): resnet_jax,
+    }
+
+
 def rows(works: list[str], systems: list[str], size: Gpt, tf32: bool) -> list[Row]:
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    jobs: list[tuple[str, str, Callable[[], Row]]] = [
-        ("gpt", "pullback", lambda: gpt_pullback(size)),
-        ("gpt", "torch", lambda: gpt_torch(size, None)),
-        ("gpt", "compile", lambda: gpt_torch(size, "default")),
-        ("gpt", "compile", lambda: gpt_torch(size, "reduce-overhead")),
-        ("gpt", "jax", lambda: gpt_jax(size)),
-        ("mlp", "pullback", mlp_pullback),
-        ("mlp", "torch", lambda: mlp_torch(None)),
-        ("mlp", "compile", lambda: mlp_torch("default")),
-        ("mlp", "compile", lambda: mlp_torch("reduce-overhead")),
-        ("mlp", "jax", lambda: mlp_jax("default" if tf32 else "highest")),
-    ]
+    """The rows of works and systems, each from a process of its own; one that fails has none."""
     found: list[Row] = []
-    for work, system, job in jobs:
-        if work in works and system in systems:
-            found.append(job())
-            row = found[-1]
-            print(
-                f"{row.work:5s} {row.system:30s} {row.milliseconds:9.3f} ms  peak {row.gibibytes:6.2f} GiB  "
-                f"first call {row.first_seconds:6.1f} s",
-                flush=True,
-            )
-            torch.cuda.empty_cache()
+    for work, system in jobs(size, tf32):
+        if work not in works or system.split()[0] not in systems:
+            continue
+        command = [sys.executable, "-m", "benchmarks.gpu.train", "--one", work, system, "--layers", str(size.layers)]
+        made = subprocess.run(command + ["--tf32"] * tf32, stdout=subprocess.PIPE, text=True)
+        if made.returncode:
+            print(f"{work:6s} {system:30s} failed ({made.returncode})", flush=True)
+            continue
+        fields = json.loads(made.stdout.splitlines()[-1])
+        found.append(Row(**{**fields, "losses": tuple(fields["losses"])}))
+        print(found[-1], flush=True)
     return found
 
 
+def one(work: str, system: str, size: Gpt, tf32: bool) -> Row:
+    """One row, measured in this process."""
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    return jobs(size, tf32)[work, system]()
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("works", nargs="*", default=["gpt", "mlp"])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("works", nargs="*", default=["gpt", "mlp", "resnet"])
     parser.add_argument("--systems", default="pullback,torch,compile,jax")
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--one", nargs=2, metavar=("WORK", "SYSTEM"), help="measure in this process, print JSON")
     options = parser.parse_args()
-    found = rows(options.works, options.systems.split(","), Gpt(layers=options.layers), options.tf32)
+    size = Gpt(layers=options.layers)
+    if options.one:
+        print(json.dumps(one(*options.one, size, options.tf32)._asdict()))
+        return
+    found = rows(options.works, options.systems.split(","), size, options.tf32)
     for work in options.works:
         times = {row.system: row.milliseconds for row in found if row.work == work}
         others = [taken for system, taken in times.items() if system != "pullback"]

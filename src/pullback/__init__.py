@@ -69,6 +69,7 @@ __version__ = "0.1.0"
 if _TYPE_CHECKING:
     from . import data, fft, linalg, nn, optim, train
     from .autodiff.autocast import autocast
+    from .backends.determinism import deterministic
     from .bridges.jax_functions import from_jax
     from .bridges.jax_transforms import to_jax
     from .bridges.torch_autograd import to_torch
@@ -100,6 +101,7 @@ _LATER = {  # what a program that only differentiates need not wait for: loaded 
         "autodiff.autocast": "autocast",
         "autodiff.checkpointing": """
             BalancedCheckpointing BudgetCheckpointing NoCheckpointing checkpoint checkpointing""",
+        "backends.determinism": "deterministic",
         "bridges.jax_functions": "from_jax",
         "bridges.jax_transforms": "to_jax",
         "bridges.torch_autograd": "to_torch",

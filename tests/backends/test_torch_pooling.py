@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback import backends
 from pullback.backends.numpy.random import philox_uint32
+from pullback.backends.windows import Adaptive, Window
 
 from .installed import optional
 
@@ -140,3 +142,18 @@ def test_dropout_is_numpys():
     pb.random.seed(3)
     found = pb.dropout(pb.asarray(torch.tensor(x)), 0.4)
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("windows", [
+    (Window(7, 3, 3, 2, 0, 1), Window(6, 3, 3, 2, 1, 1)),
+    (Window(7, 4, 2, 2, 0, 1), Window(6, 3, 2, 2, 0, 1)),  # the last one goes beyond the end
+    (Adaptive(7, 3), Adaptive(6, 4)),
+])  # fmt: skip
+def test_what_follows_maxima_back_adds_up_what_belongs_to_each_place(windows, last):
+    xp = backends.for_device("torch:cpu")[0].xp
+    x = torch.randn(2, 3, 7, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    x = x.contiguous(memory_format=torch.channels_last) if last else x
+    pooled, indices = xp.max_pool(x, windows)
+    found = xp.max_pool_gradient(pooled * pooled, indices, windows)
+    torch.testing.assert_close(found, xp.pool_scatter(pooled * pooled, indices, (7, 6)))

@@ -134,14 +134,6 @@ def test_results_that_do_not_agree() -> None:
         step(pb.ones(3))
 
 
-def test_long_scan_warns_and_is_right() -> None:
-    step = pb.compile(lambda xs: pb.scan(lambda h, x: (h * 0.5 + x, None), 0.0, xs)[0])
-    xs = np.random.default_rng(0).normal(size=150)
-    with pytest.warns(RuntimeWarning, match="scan: all 150 steps"):
-        found = step(pb.asarray(xs))
-    np.testing.assert_allclose(found.item(), (xs * 0.5 ** np.arange(149, -1, -1)).sum())
-
-
 def test_one_inside_the_other() -> None:
     def f(x: pb.Tensor, xs: pb.Tensor) -> pb.Tensor:
         def step(h: pb.Tensor, x: pb.Tensor) -> Any:

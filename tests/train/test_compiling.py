@@ -287,11 +287,9 @@ def test_compile_true_insists():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"accumulate": 2}, "2 batches"),
         ({"scaler": pb.optim.LossScaler()}, "loss scaler"),
         ({"device": "strict:device1"}, "on 'strict:device1'"),
         ({"around": lambda: pb.guard("trace")}, "every operation"),
-        ({"around": lambda: pb.checkpointing(pb.BalancedCheckpointing())}, "checkpointing"),
     ],
 )
 def test_what_is_known_not_to_be_compiled_is_eager_without_a_notice(options, words):

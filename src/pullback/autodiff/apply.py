@@ -59,7 +59,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     kernel = operation.kernel_for(backend)
     strategy = None
     if mode is not None and mode.recording and type(operation) is Operation:  # a user's function never runs again
-        strategy = mode.checkpointing
+        strategy = mode.checkpointing if mode.tracing is None else None  # a program is looked at as a whole
     started = 0.0 if strategy is None else perf_counter()
     try:
         result = kernel(raws, *static) if operation.variadic else kernel(*raws, *static)

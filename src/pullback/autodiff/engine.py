@@ -35,6 +35,7 @@ def walk(
     guarded: Any = False,
     stop: bool = False,
     hooks_since: int = -1,
+    is_masked: bool = False,
 ) -> dict[Node, Any]:
     """The cotangents of the leaves (or of the nodes in `wrt`), given those of some results.
 
@@ -42,12 +43,16 @@ def walk(
     Values kept for the rules are released as the walk passes them unless `retain_graph`. A guarded walk
     releases them a window later, so that it can tell where a NaN or an infinity in its result came from.
     With `stop` nothing passes through the nodes in `wrt`. Hooks on variables older than `hooks_since` are not called.
+    `is_masked` says that the given cotangents may have passed a masking operation.
     """
     mode = modes.current()
+    if mode is not None and mode.tracing is not None and not mode.tracing.is_walking:
+        with mode.tracing.walking():
+            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since)
     if mode is not None and (mode.autocast is not None or (create_graph and not mode.recording)):
         # Cotangents have the precision of what they are cotangents of: rules are not cast again.
         with modes.changed(recording=mode.recording or create_graph, autocast=None):
-            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since)
+            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since, is_masked)
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
@@ -57,6 +62,8 @@ def walk(
         order = [node for node in order if node in useful]
     visitor = _Visitor(order, create_graph, hooks_since)
     plain, masked = visitor.is_plain, visitor.masked
+    if is_masked:
+        masked.update(cotangents)
     release = not (retain_graph or create_graph)
     trace = mode.tracing if mode is not None and release else None
     if trace is not None:

@@ -185,7 +185,7 @@ def check_root(loss: Any, node: Node, waiting: bool = False) -> Any:
         backend = backends.of(raw)
         if not backend.is_concrete(raw):
             return False
-        if backend.is_on_device(raw) and not waiting:
+        if backend.is_on_device(raw) and not (waiting or pending.checks.at_once):
             return (raw,)
         fine = is_finite(raw)
     if not fine:
@@ -205,6 +205,8 @@ def _is_floating(raw: Any) -> bool:
 
 def is_on_device(seeds: dict[Node, Any]) -> bool:
     """Whether a walk from these cotangents is computed elsewhere: looking at anything on its way would wait for it."""
+    if pending.checks.at_once:
+        return False
     for g in seeds.values():
         raw = getattr(g, "_raw", g)
         backend = backends.of(raw)

@@ -49,6 +49,8 @@ class JaxBackend(StandardBackend):
 
         def beside(shape: Any, like: Any) -> Any:
             """Where an array goes that is made for another one: spread over devices as that is, if it can be."""
+            if like is None:
+                return None  # in a program, where what it is used with says where it is
             device = self.where(like)
             if device is None and not isinstance(like, jax.core.Tracer) and tuple(shape) == like.shape:
                 return like.sharding

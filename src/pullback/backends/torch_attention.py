@@ -78,9 +78,10 @@ def _library(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, dropout: float)
     width = shape[-1]
     if dtype is torch.float64 or width % 8 or width > 256:
         return None
+    repeats = torch.are_deterministic_algorithms_enabled()  # only one of them can
     if dtype is torch.float32:
-        return "efficient"
-    return "cudnn" if width <= 128 and _has_cudnn(q.device) else "flash"
+        return None if repeats else "efficient"
+    return "cudnn" if width <= 128 and not repeats and _has_cudnn(q.device) else "flash"
 
 
 @cache

@@ -212,6 +212,12 @@ class TorchBackend(StandardBackend):
         raw = getattr(holder, attribute)
         return raw._use_count() == 1 and _users(raw) == _ALONE
 
+    def standing(self, owned: Sequence[Any], others: Sequence[Any]) -> Any:
+        """Something that says whether tensors are as they were, and those owned still nobody else's."""
+        from .torch_standing import Standing
+
+        return Standing(owned, others)
+
     def write(self, name: str, raw: Any, other: Any) -> bool:
         return torch_kernels.write(name, raw, other)
 

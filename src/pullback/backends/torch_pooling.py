@@ -20,6 +20,7 @@ _adaptive_mean_gradients = {n: operator(f"_adaptive_avg_pool{n}d_backward") for 
 _adaptive_means = {n: operator(f"_adaptive_avg_pool{n}d") for n in (2, 3)}
 _adaptive_maxima = {n: operator(f"adaptive_max_pool{n}d") for n in (2, 3)}
 _maxima = {n: operator(f"max_pool{n}d_with_indices") for n in (2, 3)}
+_maxima_gradient = operator("max_pool2d_with_indices_backward")
 _means = {n: operator(f"avg_pool{n}d") for n in (2, 3)}
 _mean_gradients = {n: operator(f"avg_pool{n}d_backward") for n in (2, 3)}
 
@@ -40,6 +41,16 @@ def pooling_kernels(general: Any) -> dict[str, Any]:
         total = x.new_zeros((*x.shape[:2], math.prod(size)))
         return total.scatter_add_(2, indices.flatten(2), x.flatten(2)).reshape(*x.shape[:2], *size)
 
+    def max_pool_gradient(x: Any, indices: Any, axes: Any) -> Any:
+        rounds_up = _rounding(axes) if len(axes) == 2 and _are_all(axes, Window) and x.dtype in _FLOATS else None
+        if rounds_up is None or not x.numel():
+            return general("max_pool_gradient")(x, indices, axes)
+        last = torch.channels_last if x.is_contiguous(memory_format=torch.channels_last) else torch.contiguous_format
+        size = (*x.shape[:2], *[axis.size for axis in axes])
+        like = torch.empty(size, dtype=x.dtype, device=x.device, memory_format=last)  # only its form counts
+        fields = [[getattr(axis, name) for axis in axes] for name in ("kernel", "stride", "padding", "dilation")]
+        return _maxima_gradient(x, like, *fields, rounds_up, indices)
+
     def resample(x: Any, axes: Any, transposed: bool) -> Any:
         if x.dtype not in _FLOATS and not x.is_complex():
             return general("resample")(x, axes, transposed)
@@ -51,6 +62,7 @@ def pooling_kernels(general: Any) -> dict[str, Any]:
         "max_pool_indices": max_pool_indices,
         "pool_gather": pool_gather,
         "pool_scatter": pool_scatter,
+        "max_pool_gradient": max_pool_gradient,
         "resample": resample,
     }
 

@@ -13,6 +13,9 @@ from ..backends import NUMPY, for_device
 from ..backends.numpy import random
 from ..backends.numpy.native import plain_kernel
 from ..targets import target_for
+from ..targets.protocol import Abilities
+
+_NONE = Abilities()  # of targets that are given whole functions
 
 
 def is_on_host(device: str) -> bool:
@@ -20,10 +23,10 @@ def is_on_host(device: str) -> bool:
     return device == "numpy" or target_of(device) == "llvm"
 
 
-def run_whole(device: str) -> frozenset[str]:
-    """The kernels that are run as a whole where programs on a device run, and are not to be expanded."""
-    abilities = getattr(target_for(device), "abilities", None)
-    return frozenset() if abilities is None else abilities.whole
+def abilities_of(device: str) -> Abilities:
+    """What the target of programs on a device can do."""
+    abilities: Abilities = getattr(target_for(device), "abilities", _NONE)
+    return abilities
 
 
 def target_of(device: str) -> str | None:

@@ -10,6 +10,8 @@ from typing import Any, Iterator, Sequence
 
 import numpy as np
 
+from .host import HOST, provide
+from .iteration import Iteration
 from .program import Instruction, Program, Value, described, mapped
 
 
@@ -78,3 +80,23 @@ def _checked(array: Any, value: Value, maker: Any) -> Any:
             + (f" ({value.site})" if value.site else "")
         )
     return array
+
+
+def iterate(iteration: Iteration, constants: tuple[Any, ...], carry: tuple[Any, ...], xs: tuple[Any, ...]) -> Any:
+    """What a loop makes, by the host's kernels, one step after the other."""
+    body = iteration.body
+    *_, next_carry, outputs = iteration.split()
+    made = [np.empty((iteration.steps, *value.shape), value.dtype) for value in outputs]
+    state = list(carry)
+    for step in iteration.order():
+        arrays = dict(zip(body.inputs, (*constants, *state, *[x[step] for x in xs])))
+        arrays.update(body.constants)
+        for instruction in body.instructions:
+            arrays.update(zip(instruction.results, results_of(instruction, arrays, HOST)))
+        state = [arrays[value] for value in next_carry]
+        for stack, value in zip(made, outputs):
+            stack[step] = arrays[value]
+    return (*state, *made)
+
+
+provide(iterate)

@@ -7,8 +7,9 @@ meaning of a program is what NumPy's kernels compute (see `interpreter.py`), and
 
 from __future__ import annotations
 
+import itertools
 from math import prod
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NamedTuple
 
 import numpy as np
 
@@ -39,16 +40,40 @@ class Value:
         return f"<{described(self)}>"
 
 
+class Mark(NamedTuple):
+    """When an instruction was recorded, and what is to be kept of it (see `passes/rematerialization`)."""
+
+    walk: int = 0  # the number of the walk over a graph that recorded it; 0 outside of walks
+    strategy: Any = None  # the checkpointing strategy, or the region, that it was recorded under
+
+
+PLAIN = Mark()
+
+
 class Instruction:
-    """A kernel's name, its arguments (with values in them, also inside tuples) and the values it makes."""
+    """A kernel's name, its arguments (with values in them, also inside tuples) and the values it makes.
 
-    __slots__ = ("op", "args", "results", "site")
+    One that has a value in `after` must not run before that is made: what is computed again would else be joined with
+    what has computed the same before.
+    """
 
-    def __init__(self, op: str, args: tuple[Any, ...], results: tuple[Value, ...], site: str = "") -> None:
+    __slots__ = ("op", "args", "results", "site", "mark", "after")
+
+    def __init__(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        results: tuple[Value, ...],
+        site: str = "",
+        mark: Mark = PLAIN,
+        after: Value | None = None,
+    ) -> None:
         self.op = op
         self.args = args
         self.results = results
         self.site = site
+        self.mark = mark
+        self.after = after
 
     @property
     def result(self) -> Value:
@@ -60,7 +85,11 @@ class Instruction:
         return values_in(self.args)
 
     def with_args(self, args: tuple[Any, ...]) -> Instruction:
-        return Instruction(self.op, args, self.results, self.site)
+        return Instruction(self.op, args, self.results, self.site, self.mark, self.after)
+
+    def waiting_for(self, value: Value | None) -> Instruction:
+        """The same, which does not run before `value` is made."""
+        return Instruction(self.op, self.args, self.results, self.site, self.mark, value)
 
     def __repr__(self) -> str:
         return f"<{self.op}{tuple(self.args)!r} -> {self.results!r}>"
@@ -136,21 +165,39 @@ def described(value: Value) -> str:
 
 
 def printed(program: Program) -> str:
-    """The program as text, one line per instruction: `%3 = multiply(%1, 2.0) : float32[4]  # model.py:41`."""
+    """The program as text, one line per instruction: `%3 = multiply(%1, 2.0) : float32[4]  # model.py:41`.
+
+    What a loop repeats is below it, with names that go on.
+    """
     names: dict[Value, str] = {value: f"%{i}" for i, value in enumerate(program.inputs)}
     lines = [f"program({', '.join(f'{names[v]}: {described(v)}' for v in program.inputs)})"]
-    for instruction in program.instructions:
-        for value in instruction.results:
-            names[value] = f"%{len(names)}"
-        made = ", ".join(names[value] for value in instruction.results)
-        types = ", ".join(described(value) for value in instruction.results)
-        where = f"  # {instruction.site}" if instruction.site else ""
-        arguments = ", ".join(_argument(arg, names) for arg in instruction.args)
-        lines.append(f"  {made} = {instruction.op}({arguments}) : {types}{where}")
+    counter = itertools.count(len(names))
+    _print(program.instructions, names, lines, counter, "  ")
     for target, value in program.updates:
         lines.append(f"  {names[target]} <- {names[value]}")
     lines.append(f"  return {', '.join(names[value] for value in program.outputs)}")
     return "\n".join(lines)
+
+
+def _print(
+    instructions: list[Instruction], names: dict[Value, str], lines: list[str], counter: Iterator[int], indent: str
+) -> None:
+    for instruction in instructions:
+        for value in instruction.results:
+            names[value] = f"%{next(counter)}"
+        made = ", ".join(names[value] for value in instruction.results)
+        types = ", ".join(described(value) for value in instruction.results)
+        where = f"  # {instruction.site}" if instruction.site else ""
+        if instruction.after is not None:
+            where += f"{', ' if where else '  # '}after {names[instruction.after]}"
+        arguments = ", ".join(_argument(arg, names) for arg in instruction.args)
+        lines.append(f"{indent}{made} = {instruction.op}({arguments}) : {types}{where}")
+        body: Program | None = getattr(instruction.args[0], "body", None) if instruction.args else None
+        if type(body) is Program:
+            inside = {value: f"%{next(counter)}" for value in body.inputs}
+            lines.append(f"{indent}  step({', '.join(f'{name}: {described(v)}' for v, name in inside.items())})")
+            _print(body.instructions, inside, lines, counter, indent + "    ")
+            lines.append(f"{indent}    return {', '.join(inside[value] for value in body.outputs)}")
 
 
 def _argument(arg: Any, names: dict[Value, str]) -> str:

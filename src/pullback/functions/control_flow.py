@@ -77,6 +77,8 @@ def scan(
     _check_callable("scan", function=function)
     columns, structure, count = _columns(xs, length)
     carry = Carry("scan", "function", initial, columns)
+    if traced_control_flow.is_rolled(count, *columns, *carry.tensors):
+        return _rolled(function, carry, columns, structure, count, reverse)
     outputs = Outputs()
     if any(is_symbolic(x) for x in (*columns, *carry.tensors)):
         traced_control_flow.note_unrolled("scan", count)
@@ -91,6 +93,29 @@ def scan(
         carry.advance(state, step)
         outputs.add(y, step)
     return carry.tree(), outputs.stacked(reverse)
+
+
+def _rolled(
+    function: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Carry,
+    columns: list[Tensor],
+    structure: tree.Structure,
+    count: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """A scan as one instruction of the program that is being traced."""
+    outputs = Outputs()
+
+    def step(state: list[Tensor], slices: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        nonlocal outputs
+        carry.tensors, outputs = state, Outputs()
+        after, y = _pair(function(carry.tree(), tree.unflatten(structure, slices)), 0)
+        outputs.add(y, 0)
+        return carry.checked(after, 0), [column[0] for column in outputs.columns]
+
+    carry.tensors, stacked = modes.tracing().roll(step, (function,), carry.tensors, columns, count, reverse)
+    assert outputs.structure is not None  # a step has been traced
+    return carry.tree(), tree.unflatten(outputs.structure, stacked)
 
 
 def while_loop(

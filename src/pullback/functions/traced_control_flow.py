@@ -1,9 +1,10 @@
 """Control flow inside a program that is being traced, where the values that decide are not known.
 
-Everything here is written in ordinary operations, so that forward and reverse mode, and every backend that traces, have
-it without rules of their own: a choice computes both sides and selects, a loop is unrolled and its carry stands still
-once the condition has failed. What was not selected gets gradients of exactly zero, which elementwise operations keep
-even where their factor is not finite.
+Nearly everything here is written in ordinary operations, so that forward and reverse mode, and every backend that
+traces, have it without rules of their own: a choice computes both sides and selects, a short loop is unrolled and its
+carry stands still once the condition has failed. What was not selected gets gradients of exactly zero, which
+elementwise operations keep even where their factor is not finite. A long loop is one instruction of the program, where
+the trace can make it one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from .carry import Carry, decision, number_like, own, tensor_of
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
-LONGEST_SILENT = 128  # steps; longer loops still compile, in time that grows with their length
+#: Steps up to which a loop is unrolled in any case: what is next to each other in the program can be joined.
+LONGEST_UNROLLED = 32
+LONGEST_SILENT = 128  # steps; longer loops that are unrolled still compile, in time that grows with their length
 
 
 def select(
@@ -102,6 +105,9 @@ def masked_loop(
             "runs, so the number of steps is not known. Pass the most that it can take: "
             "`pb.while_loop(condition, body, initial, max_steps=...)`."
         )
+    if is_rolled(max_steps - step, *carry.tensors, running):
+        rolled_loop(condition, body, carry, running, max_steps - step)
+        return
     note_unrolled("while_loop", max_steps - step)
     while True:
         before = carry.tensors
@@ -122,6 +128,36 @@ def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
     if plain and after._raw is before._raw and after._node is before._node:
         return before  # the step passed it on
     return _chosen(running, after, before)
+
+
+def is_rolled(steps: int, *tensors: Tensor) -> bool:
+    """Whether a loop over these is to be one instruction of the program that is being traced."""
+    trace = modes.tracing()
+    if trace is None or not trace.rolls or steps <= LONGEST_UNROLLED:
+        return False
+    return all(type(x) is base.Tensor for x in tensors)  # not with tangents, for example
+
+
+def rolled_loop(
+    condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Carry, running: Tensor, steps: int
+) -> None:
+    """Take so many steps as one instruction, each of which moves the carry only if the loop is still running."""
+
+    def step(given: list[Tensor], _: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        *before, running = given
+        carry.tensors = before
+        # once more before the first step: after the last one nobody asks, and it might not be able to tell
+        holds = decision("while_loop: what the condition returned", condition(carry.tree()))
+        if not isinstance(holds, base.Tensor):
+            holds = TENSORS.ones_like(running) if holds else TENSORS.zeros_like(running)
+        running = TENSORS.logical_and(running, holds)
+        after = carry.checked(body(carry.tree()), 0)
+        # a choice that is the same for all at every step: whether there is a step at all is said below
+        return [*[TENSORS.where(running, x, y) for x, y in zip(after, before)], running], []
+
+    initial = [*carry.tensors, running]
+    last, _ = modes.tracing().roll(step, (condition, body), initial, [], steps, False, running)
+    carry.tensors = last[:-1]
 
 
 def note_unrolled(loop: str, steps: int) -> None:

@@ -50,9 +50,7 @@ class Accumulation:
 
     def backward(self, loss_sum: Tensor, weight: float) -> None:
         """Add the gradients of one micro-batch. `weight` may be zero, where everything in it is masked."""
-        weight = float(weight)
-        if not (math.isfinite(weight) and weight >= 0):
-            raise GradientError(f"Accumulation.backward: the weight must be finite and not negative, got {weight!r}.")
+        weight = checked_weight(weight)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         if self.micro_batches and scale != self._scale:
             raise GradientError(
@@ -67,7 +65,12 @@ class Accumulation:
         self.weight += weight
         self.micro_batches += 1
 
-    def _check_weight(self) -> None:
+    def resume(self, gradients: Gradients) -> None:
+        """Go on from gradients that were added up elsewhere, with the weight that is counted here."""
+        self._gradients = gradients
+
+    def check_weight(self) -> None:
+        """Refuse to take a mean of nothing."""
         if self.weight == 0:
             given = (
                 f"the {self.micro_batches} micro-batches have" if self.micro_batches else "no micro-batch was given:"
@@ -80,7 +83,7 @@ class Accumulation:
     @property
     def mean_loss(self) -> float:
         """The mean loss of what was added up so far."""
-        self._check_weight()
+        self.check_weight()
         return float(self._loss.item()) / self.weight  # type: ignore[union-attr]
 
     def gradients(self) -> Gradients:
@@ -88,7 +91,7 @@ class Accumulation:
 
         With a scaler they are still scaled: pass them to `scaler.unscale_(optimizer, grads)` before looking at them.
         """
-        self._check_weight()
+        self.check_weight()
         gradients = self._gradients
         gradients.scale(1.0 / self.weight)
         self.reset()
@@ -110,3 +113,11 @@ class Accumulation:
             return bool(self.scaler.step(optimizer, gradients))
         optimizer.step(gradients)
         return True
+
+
+def checked_weight(weight: Any) -> float:
+    """The weight of a micro-batch as a number, which must be finite and not negative."""
+    weight = float(weight)
+    if not (math.isfinite(weight) and weight >= 0):
+        raise GradientError(f"Accumulation.backward: the weight must be finite and not negative, got {weight!r}.")
+    return weight

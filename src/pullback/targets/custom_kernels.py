@@ -2,7 +2,7 @@
 
 Like those in `kernels.py` they are complete and hashable, with strides in elements. Arrays are those that are read,
 then those that are written, in the order in which a description names them; those that are None are left out. What is
-written overlaps nothing that is read.
+written overlaps nothing that is read, but for what `written_over` names.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class Gather:
 class Scatter:
     """Zeros, with value[o, p, n] added at out[o, i(p), j(p), ..., n], in the order of the places: see `Gather`.
 
-    Indices as for `Gather`. Arrays: value, the indices, out.
+    Indices as for `Gather`. With `onto` the rows are added to those of an array in place of zeros: it has the strides
+    of `out`, and may be the very same memory. Arrays: that one, value, the indices, out.
     """
 
     dtype: str
@@ -122,6 +123,7 @@ class Scatter:
     value: Strides
     indices: tuple[tuple[str, Strides], ...]
     out: Strides
+    onto: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,34 @@ class AttentionGradient:
 
 
 @dataclass(frozen=True)
+class CrossEntropy:
+    """Losses of rows of logits by the numbers of the right classes, and the gradient of the logits times `scale`.
+
+    `x` has strides for rows and classes; `target`, `bias` (added to the logits first) and `weight` (of the classes) are
+    (dtype, stride). `scale` is the stride of a factor for each row, 0 for one factor of all; without it there is no
+    gradient. Rows whose class is `ignored` have the loss 0 and the gradient 0. Losses, with stride 1, and scale are of
+    float32 for half precision. The gradient has the strides of x, and may be the very same memory.
+    Arrays: x, target, bias, weight, scale, losses, gradient.
+    """
+
+    dtype: str
+    rows: int
+    length: int
+    x: Strides
+    target: tuple[str, int]
+    bias: tuple[str, int] | None
+    weight: tuple[str, int] | None
+    scale: int | None
+    ignored: int
+    smoothing: float
+
+    @property
+    def wide(self) -> str:
+        """The dtype in which it is computed."""
+        return "float32" if self.dtype in ("float16", "bfloat16") else self.dtype
+
+
+@dataclass(frozen=True)
 class Philox:
     """`count` numbers made from the stream of a key, contiguous: one 32-bit word for each, or two.
 
@@ -274,3 +304,10 @@ class DirectConvolutionGradient:
     window: Window
     g: Strides
     x: Strides
+
+
+def written_over(kernel: object) -> tuple[int, int] | None:
+    """What a kernel may write over: the numbers of an array among those it reads and among those it writes."""
+    if isinstance(kernel, CrossEntropy) and kernel.scale is not None:
+        return 0, 1
+    return (0, 0) if isinstance(kernel, Scatter) and kernel.onto else None

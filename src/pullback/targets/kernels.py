@@ -7,6 +7,7 @@ elements. What a description means:
 `Loop`      for each index of `outer` (a row), for each index of `inner` (an element of the row): run `steps`.
 `Product`   a batch of matrix products.
 `Host`      one of NumPy's kernels, called from Python: for what has no native form.
+`Repeat`    a schedule, run once for each step of a loop (see `repeats.py`).
 Those of whole operations (attention, scans, gathering, ...) are in `custom_kernels.py`.
 """
 
@@ -74,8 +75,9 @@ class Loop:
 class Product:
     """out[b, i, j] = sum over p of x[b, i, p] * y[b, p, j]; with `accumulate` added to what is in `out`.
 
-    `batch` are the sizes of the batch's axes; strides are for those, then for the two axes of the matrix.
-    Its arrays are x, y, out.
+    `batch` are the sizes of the batch's axes; strides are for those, then for the two axes of the matrix. `wide` is the
+    dtype of `out` where it is not that of x and y: of products that are added up. Its arrays are x, y, out; with `bias`
+    x, y, a row of n neighbours that is added to each row, out.
     """
 
     dtype: str
@@ -87,6 +89,8 @@ class Product:
     y: tuple[int, ...]
     out: tuple[int, ...]
     accumulate: bool = False
+    bias: bool = False
+    wide: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,3 +156,21 @@ class Schedule:
     outputs: list[Buffer]
     constants: list[tuple[Buffer, Any]]
     arena_bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A schedule, run `steps` times on arrays that move: a loop of the program.
+
+    Its arrays are given by a call, and are numbered over what that reads, then writes. `inputs` and `outputs` are the
+    numbers of those that are the schedule's; its arena is in array `arena`. After every step each array moves by its
+    stride, in bytes. Before the first one, pairs of arrays in `first` are copied, by a kernel each.
+    """
+
+    steps: int
+    schedule: Schedule
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    arena: int
+    strides: tuple[int, ...]
+    first: tuple[tuple[Any, int, int], ...]

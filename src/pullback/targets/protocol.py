@@ -41,12 +41,22 @@ class Abilities:
 
     #: Whether it multiplies matrices of half precision as they are, with sums in float32.
     multiplies_half: bool = False
+    #: Whether it adds a row to a product of matrices on the way.
+    adds_bias: bool = False
+    #: Whether it adds rows to those of an array that is there, and not only to zeros.
+    adds_rows: bool = False
     #: Whether its library has arrays that are gone through backwards.
     goes_backwards: bool = True
     #: Instructions that a library's kernels run as a whole, whatever lowering could make of them.
     whole: frozenset[str] = frozenset()
     #: Those of them whose results are in memory that the library gets for itself.
     makes_memory: frozenset[str] = frozenset()
+    #: Dtypes in which it convolves and pools images fastest with their channels last in memory.
+    channels_last: frozenset[str] = frozenset()
+    #: Elements up to which loops of one size are joined, for launching each would cost more than what it does.
+    small_loop: int = 0
+    #: Whether passes over arrays cost more than arithmetic, so that statistics are made in one where they can be.
+    reads_once: bool = False
 
 
 class ScheduleTarget(Target, Protocol):

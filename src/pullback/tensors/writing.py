@@ -77,7 +77,7 @@ def separate(tensor: Any) -> None:
 
 def _is_replayed(mode: modes.Mode | None) -> bool:
     """Whether a checkpointing strategy wants to know of operations, which then run on arrays that stay as they are."""
-    return mode is not None and mode.checkpointing is not None
+    return mode is not None and mode.checkpointing is not None and mode.tracing is None
 
 
 def _lay_out(result: Tensor, like: Any) -> None:

@@ -51,20 +51,15 @@ def described(error: Exception) -> str:
     return f"{type(error).__name__} in {basename(place.filename)}:{place.lineno}, {place.name}: {error}".rstrip(": ")
 
 
-def why_not(accumulate: int, scaler: Any, device: Any) -> str | None:
+def why_not(scaler: Any, device: Any) -> str | None:
     """Why steps with these settings are not compiled, or None."""
-    mode = modes.current()
     target = target_for(device)
     if target is None:
         return f"the model is on {device!r}, and programs are for 'numpy', PyTorch's and JAX's devices"
     if (missing := target.missing()) is not None:
         return f"compiling needs {missing}"
-    if accumulate != 1:
-        return f"a step is made of {accumulate} batches (accumulate)"
     if scaler is not None:
         return "a loss scaler decides about each step (scaler)"
-    if mode is not None and mode.checkpointing is not None:
-        return "a checkpointing strategy decides what is kept"
     if guard.mode()[0] == "trace":
         return 'guard("trace") looks at every operation'
     return None
@@ -116,7 +111,7 @@ class CompiledStep:
         if trace is None:
             finite_value(loss)
             norm = updater.update(gradients)
-            return tree.map(_detached, output), loss.detach(), norm, *([weight] if is_sum else [])
+            return tree.map(detached, output), loss.detach(), norm, *([weight] if is_sum else [])
         norm, is_right = norm_and_check(gradients)
         # Looked at whatever the guard's mode: an alarm leaves everything as it was, and runs the step eagerly.
         trace.check([loss._raw, is_right._raw])
@@ -125,7 +120,7 @@ class CompiledStep:
         if updater.clip_norm is not None:
             clip(gradients, norm, updater.clip_norm)
         updater.optimizer.step(gradients)
-        result = tree.map(_detached, output), loss.detach(), norm
+        result = tree.map(detached, output), loss.detach(), norm
         return (*result, asarray(weight).detach().astype(trace.widest_float)) if is_sum else result
 
 
@@ -154,5 +149,6 @@ def clip(gradients: Gradients, norm: Any, limit: float) -> None:
         gradient *= factor.astype(gradient.dtype)
 
 
-def _detached(part: Any) -> Any:
+def detached(part: Any) -> Any:
+    """A part of an output without its graph."""
     return part.detach() if isinstance(part, Tensor) else part

@@ -17,6 +17,7 @@ from ..functions.carry import is_symbolic
 from ..modes import no_grad
 from ..optim.accumulation import Accumulation
 from ..tensors.tensor import Tensor
+from .accumulating import CompiledAccumulation
 from .compiling import CompiledStep, tell, why_not
 from .weighing import total_of, weight_of
 
@@ -53,9 +54,9 @@ class Updater:
         self.scaler = scaler
         self.average = average
         self._precision = _precision(autocast)
-        self._accumulation: Any = None
+        self.accumulation: Any = None
         if accumulate > 1:
-            self._accumulation = Accumulation(scaler)
+            self.accumulation = Accumulation(scaler)
         self._gradients: Gradients | None = None
         self._buffers: list[tuple[Tensor, Tensor]] = []  # with their values before the update
         self._norm: float | None = None  # of an update that is made already
@@ -73,17 +74,20 @@ class Updater:
         """Decide whether the steps of a run are compiled."""
         self._compiled = self.why_not_compiled = None
         if self._compile is not False:
-            self.why_not_compiled = why_not(self.accumulate, self.scaler, self.device)
+            self.why_not_compiled = why_not(self.scaler, self.device)
             if self.why_not_compiled is None:
-                self._compiled = CompiledStep(self, is_required=bool(self._compile))
+                kind = CompiledStep if self.accumulate == 1 else CompiledAccumulation
+                self._compiled = kind(self, is_required=bool(self._compile))
             elif self._compile:
                 raise ConfigurationError(f"Trainer: compile=True, but {self.why_not_compiled}.")
 
     def forget(self) -> None:
         """Drop what was added, after an error."""
         self._gradients = self._norm = None
-        if self._accumulation is not None:
-            self._accumulation.reset()
+        if self.accumulation is not None:
+            self.accumulation.reset()
+        if isinstance(self._compiled, CompiledAccumulation):
+            self._compiled.forget()
         if self.scaler is not None:
             self.scaler.forget()
         with no_grad():
@@ -122,25 +126,30 @@ class Updater:
     def add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
         """Go through a prepared batch forward and backward; its output, detached, and its losses' sum and weight.
 
-        A compiled step makes the update at once; `apply` then has nothing left to do about the parameters.
+        A compiled step of one batch makes the update at once; `apply` then has nothing left to do about the parameters.
         """
         with np.errstate(all="ignore"):  # what becomes of an overflow is looked at below
             done = None if self._compiled is None else self._compiled.run(batch)
             if done is None:
                 result = self._add(batch)
                 if self._compiled is not None:  # so it can be done, but not compiled
-                    self.why_not_compiled, self._compiled = self._compiled.failure, None
-                    tell("Trainer", self.why_not_compiled)
+                    self._give_up()
                 return result
-        self._buffers = []
         output, loss, self._norm, weight, is_sum = done
+        if self._norm is not None:
+            self._buffers = []
         return output, total_of(loss, weight, is_sum), weight
+
+    def _give_up(self) -> None:
+        """Go on without compiling, and say why."""
+        self.why_not_compiled, self._compiled = self._compiled.failure, None
+        tell("Trainer", self.why_not_compiled)
 
     def _add(self, batch: tuple[Any, ...]) -> tuple[Any, float, float]:
         self.keep_buffers()
         output, loss, weight, is_sum = self.computed(batch)
-        if self._accumulation is not None:
-            self._accumulation.backward(loss if is_sum else loss * weight, weight)
+        if self.accumulation is not None:
+            self.accumulation.backward(loss if is_sum else loss * weight, weight)
         else:
             self.check_weight(weight, is_sum)
             mean = loss / weight if is_sum else loss
@@ -162,8 +171,12 @@ class Updater:
         """Update the parameters with what was added; the norm of the gradient before it was clipped."""
         with np.errstate(all="ignore"):
             norm = self._norm
+            if isinstance(self._compiled, CompiledAccumulation):
+                norm = self._compiled.update()
+                if norm is None:
+                    self._give_up()
             if norm is None:
-                norm = self.update(self._gradients if self._accumulation is None else self._accumulation.gradients())
+                norm = self.update(self._gradients if self.accumulation is None else self.accumulation.gradients())
             if self.average is not None:
                 self.average.update()
         self._gradients = self._norm = None

@@ -18,9 +18,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
+from pullback.targets.cuda.array_dtypes import array_dtypes
 from pullback.targets.cuda.kernels import segments, timeline
 from pullback.targets.cuda.kernels.table import KERNELS, kernel_for
 from pullback.targets.custom_kernels import (
+    CrossEntropy,
     Extreme,
     Gather,
     GatherAlong,
@@ -73,6 +75,7 @@ def main() -> None:
         (Gather(f32, (3,), (5, 7), (8,), (4,), (140, 28, 4, 1), (index, index), (32, 4, 1)), [f32, i64, i64, f32]),
         (GatherAlong("bfloat16", (4,), 7, 2, (7, 1), "int32", (2, 1), (2, 1)), ["bfloat16", "int32", "bfloat16"]),
         (Scatter("bfloat16", (), (7,), (3000,), (8,), (8, 1), (index,), (8, 1)), ["bfloat16", i64, "bfloat16"]),
+        (Scatter(f32, (), (7,), (3000,), (8,), (8, 1), (index,), (8, 1), True), [f32, f32, i64, f32]),
         (ScatterAlong(f32, (4,), 7, 2, (2, 1), i64, (2, 1), (7, 1)), [f32, i64, f32]),
         (ScatterAlong(f32, (20,), 9000, 600, rows, i64, rows, (9000, 1)), [f32, i64, f32]),
         (Philox("bool", 100, 2**31 + 5, 2**63 + 7), [i64, i64, "bool"]),
@@ -80,6 +83,14 @@ def main() -> None:
         (Running("sum", f32, (4000, 2), 0, True, False, (2, 1), (2, 1)), [f32, f32]),
         (Running("prod", i64, (2, 50), 1, False, True, (50, 1), (50, 1)), [i64, i64]),
         (Extreme("argmax", f32, (2,), 50000, (50000, 1), (1,)), [f32, i64]),
+        *[
+            (description, array_dtypes(description))
+            for description in (
+                CrossEntropy("bfloat16", 8, 50304, (50304, 1), (i64, 1), None, None, 0, -100, 0.0),
+                CrossEntropy(f64, 8, 77, (77, 1), ("int32", 2), (f64, 1), (f32, 3), 1, 5, 0.1),
+                CrossEntropy("float16", 8, 1030, (1030, 1), (i64, 1), None, None, None, -100, 0.1),
+            )
+        ],
         (Scan(f32, (4000, 2), 0, True, both, still, still, both), [f32] * 4),
         (ScanGradient(f32, (4000, 2), 0, True, both, still, still, both, both, still, still, True), [f32] * 7),
         (ScanGradient(f64, (2, 30), 1, True, (30, 1), (1, 2), None, (30, 1), None, (30, 1), None), [f64] * 4),

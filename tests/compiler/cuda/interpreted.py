@@ -21,7 +21,8 @@ __all__ = ["tensor_at", "torch"]
 special = optional("scipy.special")
 
 _FUNCTIONS: dict[str, Any] = {
-    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
+    "exp": np.exp, "fast_expf": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2,
+    "log10": np.log10,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "hypot": np.hypot, "trunc": np.trunc, "rint": np.rint, "floor": np.floor, "ceil": np.ceil,

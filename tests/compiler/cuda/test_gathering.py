@@ -138,6 +138,25 @@ def test_elements_of_every_dtype(dtype: str) -> None:
     np.testing.assert_array_equal(back, expected.astype(x.dtype))
 
 
+@pytest.mark.usefixtures("in_small_chunks")
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool"])
+def test_rows_are_added_to_an_array_that_is_there(dtype: str, is_same: bool) -> None:
+    rng = np.random.default_rng(0)
+    onto = rng.integers(0, 2, (6, 9)).astype(dtype)
+    value, indices = rng.integers(0, 2, (40, 9)).astype(dtype), rng.integers(0, 5, 40) - 5  # the first row stays
+    indices[10:30] = 3  # goes over the ends of several chunks
+    expected = onto.astype(np.float64)
+    np.add.at(expected, indices, value)
+    out = onto.copy() if is_same else np.full_like(onto, 99)
+    before = out if is_same else onto.copy()
+    index = ((indices.dtype.name, strides(indices)),)
+    kernel = Scatter(dtype, (), (6,), (40,), (9,), strides(value), index, strides(out), True)
+    run(None, kernel, [before, value, indices, out])
+    np.testing.assert_array_equal(out, expected.astype(dtype))
+    np.testing.assert_array_equal(before, out if is_same else onto)
+
+
 def test_sums_of_half_precision_are_rounded_once() -> None:
     value, indices = np.full((600, 2), 1, np.float16), np.zeros(600, np.int64)
     value[0] = 4096  # with 1 added to it, it would stay the same

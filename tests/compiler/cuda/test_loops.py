@@ -70,3 +70,21 @@ def test_totals_beside_sums_of_columns(rows: int, columns: int) -> None:
     run(Loop((rows,), (columns,), (whole,), steps, writes), [x, *out])
     np.testing.assert_allclose(out[1], (x * x).sum(), rtol=1e-5)
     assert out[2] == 7.0 and out[3]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(70, 64), (5, 16), (40, 200), (3000, 16)])
+def test_numbers_that_columns_have_are_read_once_for_a_block_of_rows(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(rows)
+    x, u, v = (rng.normal(size=shape).astype(np.float32) for shape in ((rows, columns), (columns,), (columns,)))
+    element, column = Access("float32", (columns, 1)), Access("float32", (0, 1))
+    steps = (
+        *[Step("read", (), "float32", n) for n in range(3)],
+        Step("multiply", (0, 1), "float32"),
+        Step("exp", (2,), "float32"),
+        Step("add", (3, 4), "float32"),
+    )
+    loop = Loop((rows,), (columns,), (element, column, column), steps, (Write(5, element),))
+    assert blocks.blocks_of(loop).kind == "columns"
+    out = np.zeros_like(x)
+    run(loop, [x, u, v, out])
+    np.testing.assert_allclose(out, x * u + np.exp(v), 1e-5, 1e-5)

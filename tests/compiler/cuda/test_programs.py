@@ -13,8 +13,10 @@ from pullback.compiler.lowering.lower import lower
 from pullback.compiler.program import Program
 from pullback.targets.cuda.executable import Executable
 from pullback.targets.cuda.target import TARGET
+from pullback.targets.custom_kernels import Scatter
 from tests.compiler import meaning
 
+from ..lowering.building import Building
 from ..lowering.random_programs import random_program
 from .interpreted import torch
 
@@ -44,6 +46,19 @@ def _compare(ours: np.ndarray, theirs: np.ndarray) -> None:
     ours, theirs = (x.astype(np.float64) if x.dtype.itemsize == 2 else x for x in (ours, theirs))
     scale = max(1.0, float(np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs))))
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("is_read_again", [False, True])
+def test_rows_are_added_in_place_where_nobody_needs_what_was_there(is_read_again: bool) -> None:
+    b = Building()
+    x, rows, index = b.input(np.ones((9, 5))), b.input(np.arange(15.0).reshape(3, 5)), b.input(np.array([4, -1, 4]))
+    onto = b.exp(x)
+    total = b.index_add(onto, rows, (index,))
+    outputs = [b.tanh(total), *([b.matmul(b.matrix_transpose(onto), onto)] if is_read_again else [])]
+    program = b.program(outputs)
+    (call,) = [call for call in lower(program, TARGET.abilities).calls if isinstance(call.kernel, Scatter)]
+    assert (call.reads[0].buffer is call.writes[0].buffer) is not is_read_again
+    checked(program, b.given())
 
 
 @pytest.mark.parametrize("first", range(0, 100, 20))

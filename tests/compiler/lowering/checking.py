@@ -9,14 +9,18 @@ import numpy as np
 from pullback.compiler.lowering.lower import lower
 from pullback.compiler.program import Program
 from pullback.targets.kernels import Host, Loop, Product, Schedule
+from pullback.targets.protocol import Abilities
 from tests.compiler import meaning
 
 from . import reference
 
+#: Of a target where passes over memory and launches cost more than arithmetic.
+FAST = Abilities(reads_once=True, small_loop=1 << 17)
 
-def checked(program: Program, inputs: list[Any], exact: bool = False) -> Schedule:
-    """The schedule of a program that computes the same as the interpreter."""
-    schedule = lower(program)
+
+def checked(program: Program, inputs: list[Any], exact: bool = False, abilities: Any = None) -> Schedule:
+    """The schedule of a program, for a target with these abilities, that computes the same as the interpreter."""
+    schedule = lower(program) if abilities is None else lower(program, abilities)
     wanted = meaning.run(program, inputs)
     made = reference.run(program, schedule, [np.array(array) for array in inputs])
     for ours, theirs in zip((*made[0], *made[1]), (*wanted[0], *wanted[1])):

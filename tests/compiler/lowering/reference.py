@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from pullback.backends import NUMPY
 from pullback.compiler.program import Program
 from pullback.targets.kernels import Call, Hole, Host, Location, Loop, Product, Schedule
+from pullback.targets.repeats import expanded
 from tests.compiler.meaning import kernel as host_kernel
 
 from ...backends.installed import optional
@@ -34,7 +35,7 @@ def run(program: Program, schedule: Schedule, inputs: list[Any]) -> tuple[list[A
     """The outputs and the new values of updated inputs."""
     machine = Machine(program, schedule, inputs)
     with np.errstate(all="ignore"):
-        for call in schedule.calls:
+        for call in machine.calls:
             machine.call(call)
     outputs = [machine.array(Location(buffer), value) for buffer, value in zip(schedule.outputs, program.outputs)]
     by_position = {buffer.index: buffer for buffer in schedule.inputs}
@@ -65,7 +66,8 @@ class Machine:
         self.schedule = schedule
         self.last: dict[int, int] = {}
         self.buffers = {}
-        for number, call in enumerate(schedule.calls):
+        self.calls = list(expanded(schedule.calls))
+        for number, call in enumerate(self.calls):
             for location in (*call.reads, *call.writes):
                 self.last[id(location.buffer)] = number
                 self.buffers[id(location.buffer)] = location.buffer

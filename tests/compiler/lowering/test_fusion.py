@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pullback.targets.kernels import Loop
 
 from .building import Building
-from .checking import checked, kinds
+from .checking import FAST, checked, kinds
 
 RNG = np.random.default_rng(3)
 
@@ -278,6 +279,72 @@ def test_what_all_readers_compute_themselves_has_no_loop() -> None:
     parts = [b.getitem(doubled, (slice(1, None),)), b.getitem(doubled, (slice(None, -1),))]
     schedule = checked(b.program([b.exp(parts[0]), b.sin(parts[1])]), b.given())
     assert kinds(schedule) == "PLL"
+
+
+def test_what_follows_from_an_array_and_a_few_numbers_is_computed_again_where_arithmetic_costs_nothing() -> None:
+    b = Building()
+    x, w, u = b.input(_normal(40, 4)), b.input(_normal(4, 4)), b.input(_normal(4))
+    images = b.matmul(x, w)
+    centred = b.subtract(images, b.getitem(images, (slice(20, 21),)))
+    mean = b.multiply(b.sum(centred, (-2,), True), 1 / 40)
+    normalized = b.subtract(centred, mean)
+    late = b.matmul(b.exp(normalized), w)
+    program = b.program([b.multiply(b.multiply(late, normalized), u)])
+    kept, again = checked(program, b.given()), checked(program, b.given(), abilities=FAST)
+    sizes = [
+        [location.buffer.nbytes for call in schedule.calls if type(call.kernel) is Loop for location in call.writes]
+        for schedule in (kept, again)
+    ]
+    image = images.nbytes
+    assert sizes[0].count(image) > sizes[1].count(image) == 2  # what is multiplied, and the result
+    last = again.calls[-1]
+    assert {location.buffer.nbytes for location in last.reads} == {image, mean.nbytes}
+
+
+@pytest.mark.parametrize("numbers", [(4,), (40, 1)])
+@pytest.mark.parametrize("part", [
+    (...,), (slice(None, None, 2),), (..., slice(None, None, 3)), (slice(1, None), slice(None, None, 3)),
+])  # fmt: skip
+def test_what_is_computed_again_is_that_of_its_reader(numbers: tuple[int, ...], part: Any) -> None:
+    b = Building()
+    x, w, u = b.input(_normal(40, 4)), b.input(_normal(4, 4)), b.input(_normal(*numbers))
+    product = b.matmul(x, w)
+    moved = b.subtract(product, b.matmul(u, b.input(_normal(4, 4)))) if len(numbers) == 1 else b.subtract(product, u)
+    late = b.getitem(b.matmul(b.exp(moved), w), part)
+    checked(b.program([b.multiply(late, b.getitem(moved, part))]), b.given(), abilities=FAST)
+
+
+def test_what_is_narrower_is_kept_where_arithmetic_costs_nothing() -> None:
+    b = Building()
+    x, w = b.input(_normal(64, 64).astype(np.float16)), b.input(_normal(64, 64).astype(np.float16))
+    y, z = (b.matmul(b.tanh(x), w), b.matmul(w, b.tanh(x)))
+    product = b.multiply(b.multiply(y, z), b.exp(y))
+    wide = b.astype(product, np.dtype(np.float32))
+    total = b.sum(wide, (-2,), True)
+    program = b.program([b.subtract(wide, total)])
+    schedule = checked(program, b.given(), abilities=FAST)
+    writes = [write.access.dtype for write in schedule.calls[-2].kernel.writes]
+    assert sorted(writes) == ["float16", "float32"] and schedule.calls[-2].kernel.outer == (64,)
+
+
+def test_small_updates_of_one_size_are_one_loop_where_launches_cost_more() -> None:
+    b = Building()
+    parameters = [b.input(_normal(6)) for _ in range(5)] + [b.input(_normal(9))]
+    gradients = [b.input(_normal(*p.shape)) for p in parameters]
+    rate = b.input(_normal())
+    updates = [(p, b.subtract(p, b.multiply(g, rate))) for p, g in zip(parameters, gradients)]
+    program = b.program([], updates)
+    assert len(checked(program, b.given()).calls) == 6
+    assert len(checked(program, b.given(), abilities=FAST).calls) == 2
+
+
+def test_small_loops_between_which_something_happens_stay_apart() -> None:
+    b = Building()
+    x, w = b.input(_normal(6, 6)), b.input(_normal(6, 6))
+    first = b.multiply(x, 2.0)
+    last = b.add(b.matmul(first, w), 1.0)
+    schedule = checked(b.program([last, b.sin(w)], [(x, last)]), b.given(), abilities=FAST)
+    assert kinds(schedule).count("P") == 1 and kinds(schedule).index("P") > 0
 
 
 def test_what_follows_from_two_arrays_is_kept() -> None:

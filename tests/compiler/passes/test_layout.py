@@ -74,6 +74,12 @@ MOVEMENTS: dict[str, tuple[Body, str]] = {
         "sum; reshape((),); broadcast_to((4, 6),)",
     ),
     "reading everything": (lambda m, x: m("getitem", x, (slice(None), ..., slice(0, 4))), ""),
+    "writing over everything": (
+        lambda m, x: m("setitem", x, m("reshape", m("getitem", x, (0, 0)), (1, 4)), (slice(None), ...)),
+        "getitem; broadcast_to((2, 3, 4),)",
+    ),
+    "writing a number over everything": (lambda m, x: m("setitem", x, 3, ...), "full"),
+    "writing over a part": (lambda m, x: m("setitem", x, 3.0, (slice(None), 0)), "setitem"),
     "reading with new axes": (lambda m, x: m("getitem", x, (None, ..., None)), "reshape((1, 2, 3, 4, 1),)"),
     "the only one": (lambda m, x: m("getitem", m("reshape", x, (6, 4, 1)), (..., 0)), "reshape((6, 4),)"),
     "flip twice": (lambda m, x: m("flip", m("flip", x, (-1,)), (-1,)), ""),

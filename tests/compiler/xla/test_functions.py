@@ -276,7 +276,7 @@ def test_what_was_made_can_be_looked_at() -> None:
     compiled(tensor([1.0, 2.0]))
     assert "tanh" in compiled.source
     assert "compiled by XLA" in repr(compiled.kernels)
-    assert compiled.memory == {"inputs": 8, "outputs": 4}
+    assert compiled.memory == {"inputs": 8, "outputs": 4, "saved": 0}
 
 
 def test_all_is_freed_when_the_function_dies() -> None:

@@ -27,7 +27,8 @@ class BudgetCheckpointing(Strategy):
     if that alone is more. Give each thread a budget of its own: walks that run at the same time do not know of each
     other's work.
 
-    `held` is what is kept now, `peak` the most that ever was.
+    `held` is what is kept now, `peak` the most that ever was. A compiled function plans all this beforehand, and says
+    so in its `memory["saved"]`.
 
     >>> import pullback as pb
     >>> strategy = pb.BudgetCheckpointing(4096)
@@ -57,6 +58,10 @@ class BudgetCheckpointing(Strategy):
 
     def __repr__(self) -> str:
         return f"BudgetCheckpointing({self.bytes})"
+
+    @property
+    def key(self) -> Any:
+        return type(self).__name__, self.bytes
 
     def keep(self, origin: Origin, raw: Any) -> Saved:
         kept = origin.kept()

@@ -32,6 +32,12 @@ class Strategy:
     """What all strategies that drop something have in common."""
 
     region: Any = None
+    entered: Any = None  # the last mode that it was entered from, and the one that was then entered
+
+    @property
+    def key(self) -> Any:
+        """What tells it from strategies that keep something else: compiled programs are for one of them."""
+        return type(self).__name__
 
     def record(self, *run: Any) -> Any:
         """Record an operation that has just run; see `recording.record`."""
@@ -111,6 +117,10 @@ class Region(Strategy):
         self.region = self
         self.outer = outer
         self._dropped: list[weakref.ref[Saved]] = []
+
+    @property
+    def key(self) -> Any:
+        return type(self).__name__, None if self.outer is None else self.outer.key
 
     def operand(self, step: Step, x: Any, raw: Any) -> Any:
         operand = operand_of(x, raw)
@@ -205,8 +215,12 @@ class checkpointing:
         self._tokens: list[Any] = []
 
     def __enter__(self) -> Any:
-        self._tokens.append(modes.enter(checkpointing=self.strategy))
-        return self.strategy
+        strategy = self.strategy
+        if strategy is None:
+            self._tokens.append(modes.enter(checkpointing=None))
+        else:
+            self._tokens.append(modes.enter_again(strategy, checkpointing=strategy))
+        return strategy
 
     def __exit__(self, *exc: object) -> None:
         modes.leave(self._tokens.pop())

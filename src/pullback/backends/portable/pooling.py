@@ -54,6 +54,11 @@ def pool_scatter(xp: Any, x: Any, indices: Any, size: Any) -> Any:
     return xp.reshape(total, (*x.shape[:2], *size))
 
 
+def max_pool_gradient(xp: Any, x: Any, indices: Any, axes: Any) -> Any:
+    """`pool_scatter` to the places that `max_pool` found: a library that knows the windows need not add at random."""
+    return xp.pool_scatter(x, indices, tuple(axis.size for axis in axes))
+
+
 def _in_rows(xp: Any, x: Any, indices: Any) -> tuple[Any, Any]:
     """Planes and indices as the rows of two matrices."""
     count = x.shape[0] * x.shape[1]

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import TraceError
 from ..guards.values import Array
+from ..iteration import ITERATE, Iteration
 from ..program import Program, Value
 
 #: A call that takes more than this share of a trace's time is audited at once; later ones take this share of all time.
@@ -41,16 +42,27 @@ def digest(made: Any) -> list[Line]:
         source = _source(entry, own, outside, made.program.constants)
         lines.append(Line((source, _form(entry.value)), "input", entry.value.site))
     program: Program = made.program
-    for instruction in program.instructions:
-        parts = [_part(arg, numbers) for arg in instruction.args]
-        for value in instruction.results:
-            numbers[value] = len(numbers)
-            parts.append(_form(value))
-        lines.append(Line((instruction.op, *parts), instruction.op, instruction.site))
+    _add_instructions(lines, program, numbers)
     outputs = [numbers.get(value) for value in program.outputs]
     updates = [(numbers.get(target), numbers.get(value)) for target, value in program.updates]
     lines.append(Line((*outputs, *updates), "what it gives", ""))
     return lines
+
+
+def _add_instructions(lines: list[Line], program: Program, numbers: dict[Value, int]) -> None:
+    for instruction in program.instructions:
+        parts = [_part(arg, numbers) for arg in instruction.args]
+        if instruction.op == ITERATE:
+            iteration: Iteration = instruction.args[0]
+            body = iteration.body
+            within = {value: -1 - i for i, value in enumerate(body.inputs)}
+            _add_instructions(lines, body, within)
+            given = tuple([within.get(value) for value in body.outputs])
+            parts[0] = (iteration.constants, iteration.carry, repr(iteration), given)
+        for value in instruction.results:
+            numbers[value] = len(numbers)
+            parts.append(_form(value))
+        lines.append(Line((instruction.op, *parts), instruction.op, instruction.site))
 
 
 def _source(entry: Any, own: set[int], outside: set[int], constants: dict[Value, Any]) -> Any:

@@ -23,9 +23,11 @@ class Built:
     def __init__(self, program: Program, target: ScheduleTarget) -> None:
         from ..lowering.lower import lower
         from ..passes import optimize
+        from ..passes.rematerialization import rematerialized, saved_bytes
 
         given = len(program.inputs)
-        self.program = optimize(program)
+        optimized = optimize(program)
+        self.program = rematerialized(optimized)
         schedule = lower(self.program)
         with signals_later():
             self.executable: Any = target.compile(schedule, HOST)
@@ -35,6 +37,7 @@ class Built:
             "inputs": sum(value.nbytes for value in program.inputs),
             "outputs": sum(value.nbytes for value in program.outputs),
             "arena": self.executable.arena_bytes,
+            "saved": saved_bytes(self.program, optimized),
         }
 
     def execute(self, inputs: list[Any], outputs: list[Any]) -> None:
@@ -68,10 +71,12 @@ def built_on_library(
         from ..cuda.executable import CudaExecutable
 
         on_gpu = CudaExecutable(program, library, device, bound or [False] * len(program.inputs), is_guarded)
-        return BuiltOnLibrary(on_gpu, inventory(on_gpu.calls, "torch"), {"arena": on_gpu.arena_bytes})
+        memory = {"arena": on_gpu.arena_bytes, "saved": on_gpu.saved_bytes}
+        return BuiltOnLibrary(on_gpu, inventory(on_gpu.calls, "torch"), memory)
     from ..xla.executable import XlaExecutable
 
-    return BuiltOnLibrary(XlaExecutable(program, library, device), inventory_of(program), {})
+    on_device = XlaExecutable(program, library, device)
+    return BuiltOnLibrary(on_device, inventory_of(on_device.program), {"saved": on_device.saved_bytes})
 
 
 def host_arrays(raws: list[Any], memory: Any) -> list[Any]:

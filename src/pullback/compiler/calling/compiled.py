@@ -18,6 +18,7 @@ from ...targets import target_for
 from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
 from ..deferral import signals_later
+from ..tracing.rolling import UnrollError
 from ..tracing.trace import OtherDeviceError
 from .arguments import Arguments, difference, on_device
 from .audits import Schedule, difference as difference_of_programs, digest, refusal
@@ -105,6 +106,7 @@ class Compiled:
         self._unsteady: set[Any] = set()
         self._stability = Stability(self._name)
         self._device = "numpy"  # of the tensors that the function found outside
+        self._rolls = True  # whether its long loops can be one instruction each
         self._traces = 0
         self.audits = 0  # how often a program was traced again and compared
         self._calls = 0  # the long way, and of programs that are gone
@@ -366,8 +368,15 @@ class Compiled:
 
     def _specialized(self, arguments: Arguments) -> Specialization:
         def traced(device: str, is_open: bool) -> Specialization:
-            places = self._stability.places.values()
-            return specialize(self._name, self.function, arguments, self.ignore, self._reads, places, device, is_open)
+            places = list(self._stability.places.values())
+            known = self._name, self.function, arguments, self.ignore, self._reads, places, device, is_open
+            try:
+                return specialize(*known, rolls=self._rolls)
+            except UnrollError:
+                pass
+            unrolled = specialize(*known, rolls=False)
+            self._rolls = False
+            return unrolled
 
         try:
             return traced(arguments.device or self._device, arguments.device is None)
@@ -392,7 +401,7 @@ class Compiled:
         before, _ = self._programs[0].key
         if before != arguments.key:
             return difference(before, arguments)
-        return "it was called under other modes (no_grad, autocast, guard or default dtype)"
+        return "it was called under other modes (no_grad, autocast, checkpointing, guard or default dtype)"
 
 
 def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:
@@ -413,4 +422,6 @@ def _require_target() -> None:
 
 def _surroundings(mode: Any) -> Any:
     """What a program depends on beside its arguments."""
+    if mode is not None and mode.checkpointing is not None:
+        mode = mode._replace(checkpointing=mode.checkpointing.key)
     return mode, guard.mode(), default_dtype()

@@ -19,7 +19,9 @@ from ...autodiff.recipe import Recipe
 from ...errors import GradientError
 from ...operations import Operation
 from ...tensors.tensor import Tensor
+from ..passes.rematerialization import walk_apart
 from ..program import Program, Value
+from ..tracing.rolling import UnrollError, loop_of
 from ..tracing.symbol import Symbol
 from .building import runner
 from .inputs import constant_of
@@ -41,6 +43,7 @@ class CompiledVjp:
         self.residuals: list[Value] = []
         self.inputs: dict[Value, int] = {}  # residuals that are inputs of the first program
         self.outputs: dict[Value, int] = {}  # and those that are outputs of it
+        self.copied: set[Value] = set()  # of the inputs: those in whose memory the next call finds something else
         self._run: Any = None
         self._recipe: Any = None
 
@@ -76,7 +79,8 @@ class CompiledVjp:
                     if type(g) is Symbol
                     else recorder.lift_array(np.asarray(g) if recorder.memory is backends.NUMPY else g)
                 )
-        asked = [Value((), np.bool_) for _ in cotangents] if trace.choices else []
+        _make_again(recorder, first, program, gradients)
+        asked = [Value((), np.bool_) for _ in cotangents] if trace.choices or trace.may_not_run else []
         reached = _reached([node for node, _ in seeds], asked, trace) if asked else {}
         flags = [reached[node].value for node in nodes if node in reached]
         instructions = recorder.instructions[first:]
@@ -102,6 +106,9 @@ class CompiledVjp:
         vjp.asking = _dependence(instructions, cotangents, gradients)
         updated = {target for target, _ in program.updates}  # of these the old values are wanted, as outputs
         inputs = {value: i for i, value in enumerate(program.inputs) if value not in updated}
+        draws = [*trace.finished_draws, *trace.draws.values()]
+        vjp.copied = {recorder.arrays[id(one.array)][0] for one in draws if id(one.array) in recorder.arrays}
+        vjp.copied |= trace.unreadable
         outputs = {value: i for i, value in enumerate(program.outputs)}
         for value in residuals:
             if value in inputs:
@@ -117,7 +124,11 @@ class CompiledVjp:
 
     def kept(self, inputs: list[Any], outputs: list[Any]) -> list[Any]:
         """The arrays that a gradient will need: those who want to write to them will find them held."""
-        return [inputs[self.inputs[v]] if v in self.inputs else outputs[self.outputs[v]] for v in self.residuals]
+        return [self._kept(v, inputs) if v in self.inputs else outputs[self.outputs[v]] for v in self.residuals]
+
+    def _kept(self, value: Value, inputs: list[Any]) -> Any:
+        array = inputs[self.inputs[value]]
+        return np.array(array) if value in self.copied else array
 
     def tensors(self, arguments: Any, outputs: list[Any], residuals: list[Any]) -> dict[int, Tensor]:
         """The results that need a gradient, by number, with their node."""
@@ -164,6 +175,19 @@ class CompiledVjp:
         return tuple([None if given.isdisjoint(asking) else made for made, asking in zip(gradients, self.asking)])
 
 
+def _make_again(recorder: Any, first: int, program: Program, gradients: list[Value]) -> None:
+    """Let the instructions from `first` on make again what checkpointing strategies do not keep for them."""
+    if first == len(recorder.instructions):
+        return
+    whole = Program(program.inputs, recorder.instructions, [*program.outputs, *gradients], program.updates)
+    # what is drawn on the host is no work of the device's
+    drawn = () if recorder.is_on_host else [one for one in recorder.instructions if one.op in ("draw", "moved_on")]
+    given = frozenset([value for one in drawn for value in one.results])
+    apart = walk_apart(whole, recorder.instructions[first].mark.walk, given)
+    if apart is not None:
+        recorder.instructions[first:] = apart
+
+
 def _reached(roots: list[Node], asked: list[Value], trace: Any) -> dict[Node, Symbol]:
     """Whether a walk from the roots that are asked for reaches a node on a way that was chosen when the program ran."""
     recorder = trace.recorder
@@ -178,14 +202,21 @@ def _reached(roots: list[Node], asked: list[Value], trace: Any) -> dict[Node, Sy
     for node in in_order(roots):
         flag = reached[node]
         predicate = trace.choices.get(node)
-        if predicate is None:
+        loop = loop_of(node)
+        if loop is not None:
+            if loop.chooses:
+                raise UnrollError  # whether some step was on a way that was chosen is not known of all together
+            runs = flag if loop.runs is None else recorder.record("logical_and", (flag, loop.runs))
+            for parent, (kind, _) in zip(node.inputs, loop.parents):
+                reach(parent, flag if kind == "carry" else runs)
+        elif predicate is not None:
+            ways = [predicate, recorder.record("logical_not", (predicate,))]
+            tracked = node.recipe.mask[-2:]
+            for parent, way in zip(node.inputs, [way for way, is_tracked in zip(ways, tracked) if is_tracked]):
+                reach(parent, recorder.record("logical_and", (flag, way)))
+        else:
             for parent in node.inputs:
                 reach(parent, flag)
-            continue
-        ways = [predicate, recorder.record("logical_not", (predicate,))]
-        tracked = node.recipe.mask[-2:]
-        for parent, way in zip(node.inputs, [way for way, is_tracked in zip(ways, tracked) if is_tracked]):
-            reach(parent, recorder.record("logical_and", (flag, way)))
     return reached
 
 

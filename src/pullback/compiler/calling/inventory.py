@@ -8,6 +8,8 @@ from typing import Any, Iterable, NamedTuple
 
 from ...targets.custom_kernels import Running
 from ...targets.kernels import Call, Host, Loop, Product
+from ...targets.repeats import kernels_within
+from ..iteration import every_instruction
 from ..program import Program
 
 _UNSAID = frozenset(("read", "number", "position", "convert"))  # steps that compute nothing
@@ -50,17 +52,19 @@ class Inventory(list[KernelUse]):
 
 def inventory(calls: Iterable[Call], library: str = "numpy") -> Inventory:
     """The kernels of a schedule's calls; equal ones are counted. `library` runs what has no native form."""
-    found: dict[str, tuple[Any, list[str]]] = {}
-    for call in calls:
-        found.setdefault(repr(call.kernel), (call.kernel, []))[1].append(call.site)
+    found: dict[str, tuple[Any, list[int], list[str]]] = {}
+    for call, times in kernels_within(calls):
+        _, counts, sites = found.setdefault(repr(call.kernel), (call.kernel, [], []))
+        counts.append(times)
+        sites.append(call.site)
     return Inventory(
         KernelUse(
             kernel,
             library if isinstance(kernel, Host) else "native",
-            len(sites),
+            sum(counts),
             tuple(dict.fromkeys(site for site in sites if site)),
         )
-        for kernel, sites in found.values()
+        for kernel, counts, sites in found.values()
     )
 
 
@@ -78,17 +82,20 @@ _BY_HOST = frozenset(("draw", "call_custom"))
 
 def inventory_of(program: Program) -> Inventory:
     """The operations of a program that a library compiles; equal ones are counted."""
-    found: dict[Operation, list[str]] = {}
-    for one in program.instructions:
-        found.setdefault(Operation(one.op, one.result.shape if one.results else ()), []).append(one.site)
+    found: dict[Operation, tuple[list[int], list[str]]] = {}
+    for one, times in every_instruction(program):
+        operation = Operation(one.op, one.result.shape if one.results else ())
+        counts, sites = found.setdefault(operation, ([], []))
+        counts.append(times)
+        sites.append(one.site)
     return Inventory(
         KernelUse(
             kernel,
             "numpy" if kernel.op in _BY_HOST else "xla",
-            len(sites),
+            sum(counts),
             tuple(dict.fromkeys(site for site in sites if site)),
         )
-        for kernel, sites in found.items()
+        for kernel, (counts, sites) in found.items()
     )
 
 

@@ -19,6 +19,7 @@ from ..host import host_dtype
 from .arguments import is_whole, on_device
 from .inputs import sole_holder
 from .specialization import RefusedError
+from .standing import standing
 
 
 class Source:
@@ -130,15 +131,17 @@ class LibraryCall:
         # Whoever hears later that a call failed finds nothing changed: only what the program itself updates may be.
         self._may_wait = made.later is not None and not (made.cells or made.left or made.returns_arrays)
         self._may_wait = self._may_wait and all(sources[i].is_tensor for i in self._arguments)
-        # Of a library whose arrays are written, those that are.
-        self._own: list[tuple[int, Any, Any, Any, Any]] = []
-        if made.library.writable:
-            found = [(i, s.tensor) for i, s in enumerate(sources) if type(s) is TensorSource and s.find is None]
-            found = [(i, tensor) for i, tensor in found if made.inputs[i].is_updated]
-            self._own = [(i, t, t._raw.shape, t._raw.dtype, t._raw.device) for i, t in found]
-            self._is_exclusive = made.library.is_exclusive
-        own = {i for i, *_ in self._own}
-        self._others = [(i, source) for i, source in enumerate(sources) if i not in own]
+        # Of a library whose arrays are written, those in tensors from outside, which stay where they are.
+        outside = [
+            (i, source)
+            for i, source in enumerate(sources)
+            if made.library.writable and type(source) is TensorSource and source.find is None
+        ]
+        self._outside = [i for i, _ in outside]
+        owned = [source.tensor for _, source in outside if source.is_updated]
+        others = [source.tensor for _, source in outside if not source.is_updated]
+        self._standing = standing(made.library, made.device, owned, others) if outside else None
+        self._others = [(i, source) for i, source in enumerate(sources) if i not in set(self._outside)]
         self.updated = {id(entry.tensor) for entry in made.inputs if entry.is_updated and entry.tensor is not None}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -152,40 +155,34 @@ class LibraryCall:
         with self._lock, self._quiet():
             given, library = (args, kwargs), self._library
             inputs: list[Any] = [None] * len(self._sources)
-            if self._own and not self._find_own(inputs):
-                return NotImplemented
             for i, source in self._others:
-                array = source.array(library, self, given)
-                if array is None:
+                inputs[i] = source.array(library, self, given)
+                if inputs[i] is None:
                     return NotImplemented
-                inputs[i] = array
+            executable: Any = made.built.executable
+            stands = self._standing is not None and self._standing.holds() and executable.can_repeat(inputs)
+            if not stands and not self._find_outside(inputs, given):
+                return NotImplemented
             again = None
             if self._may_wait:
                 held = [(self._sources[i].find(given), inputs[i]) for i in self._arguments]
                 kept = given if self._is_flat(given) else tree.flatten(given, is_leaf=is_whole)
                 again = partial(copy_context().run, self._again, kept, held)
             try:
-                return made.run_gathered(None, inputs, again)
+                return made.run_gathered(None, inputs, again, stands)
             except RefusedError:
                 pass
         return on_device(self._function, args, kwargs, self._device)
 
-    def _find_own(self, inputs: list[Any]) -> bool:
-        """Put the arrays of tensors that the program updates among its inputs, if nobody else sees one of them.
-
-        There may be hundreds of them: what `TensorSource.array` does, with as few calls as can be.
-        """
-        for i, tensor, shape, dtype, device in self._own:
-            raw = tensor._raw
-            if raw.dtype is not dtype or raw.shape != shape or raw.device != device:
-                return False
-            del raw  # which would be counted
-            node = tensor._node
-            if type(node) is Leaf and node.clones:
-                separate(tensor)
-            if not self._is_exclusive(tensor, "_raw"):
-                return False
-            inputs[i] = tensor._raw
+    def _find_outside(self, inputs: list[Any], given: Any) -> bool:
+        """Put the arrays of tensors from outside among the inputs, if each is as the program needs it."""
+        found = [self._sources[i] for i in self._outside]
+        if any([source.array(self._library, self, given) is None for source in found]):
+            return False
+        if self._standing is not None:
+            self._standing.note()  # while nobody here holds one of them
+        for i, source in zip(self._outside, found):
+            inputs[i] = source.tensor._raw
         return True
 
     @staticmethod

@@ -184,11 +184,16 @@ class Specialization:
         return nullcontext() if self.built is None else self.built.executable.lock
 
     def run_gathered(
-        self, arguments: Arguments | None, inputs: list[Any], again: Callable[[], Any] | None = None
+        self,
+        arguments: Arguments | None,
+        inputs: list[Any],
+        again: Callable[[], Any] | None = None,
+        stands: bool = False,
     ) -> Any:
         """The same for who has its turn; the arguments are needed where they are written to or need a gradient.
 
-        With `again`, which makes the call operation by operation, nobody waits to see whether all is well.
+        With `again`, which makes the call operation by operation, nobody waits to see whether all is well. If what is
+        outside `stands` as it was for the run before, it is not among the inputs.
         """
         for numbers in (*self.numbers, *self.feeds):
             numbers.refresh()
@@ -199,7 +204,7 @@ class Specialization:
             slot.step += 1
         began = perf_counter()
         try:
-            outputs = self._execute(inputs)
+            outputs = self.built.executable.repeat(inputs) if stands else self._execute(inputs)
             self.run_seconds = perf_counter() - began
         except BaseException as error:
             if isinstance(error, Exception) or hasattr(error, "changed_nothing"):

@@ -66,15 +66,17 @@ def specialize(
     promoted: Iterable[Any] = (),
     device: str = "numpy",
     is_open: bool = False,
+    rolls: bool = True,
 ) -> Specialization:
     """Trace `function` for these arguments. Whatever the trace does outside of it is undone.
 
     `reads` are things that it reads beside what code of the user's reads, by their names; `promoted` places of numbers
-    that are inputs. `device` is where it runs, unless that `is_open` and tensors are found elsewhere.
+    that are inputs. `device` is where it runs, unless that `is_open` and tensors are found elsewhere. Without `rolls`
+    all loops are unrolled.
     """
     began = perf_counter()
     mode = modes.current()
-    trace = Trace(device, is_open)
+    trace = Trace(device, is_open, rolls)
     recorder = Recorder(name, ignore)
     given = arguments.given
     given_args, given_kwargs, symbols = arguments.on_symbols(trace.recorder)
@@ -146,6 +148,7 @@ def specialize(
                 created.append((cell, before, number))
         program = trace.finish([value for value, _ in symbols], list(outputs))
         vjp = CompiledVjp.traced(name, trace, program, tracked, symbols, arguments) if tracked else None
+        trace.refuse_inner(program)
     finally:
         trace.close()
     trace.settle()

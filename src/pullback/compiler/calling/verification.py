@@ -12,6 +12,7 @@ from ... import backends, modes, tree
 from ...autodiff.graph import Leaf
 from ...errors import TraceError
 from ...tensors.tensor import Tensor
+from ..iteration import every_instruction
 from .arguments import moved
 
 _verifying: ContextVar[bool] = ContextVar("pullback_verifying", default=False)
@@ -119,7 +120,7 @@ def _variables(tensors: list[Tensor]) -> list[tuple[Leaf, list[Any], list[Tensor
 
 def _least_width(program: Any) -> int:
     """Bytes of the shortest floating-point numbers in a program: under autocast all is as exact as those."""
-    values = [*program.inputs, *(value for step in program.instructions for value in step.results)]
+    values = [*program.inputs, *(value for step, _ in every_instruction(program) for value in step.results)]
     return min([value.dtype.itemsize for value in values if _is_real(value.dtype)], default=8)
 
 

@@ -11,6 +11,7 @@ from ...backends.torch_memory import on_host, torch_dtype
 from ...targets.cuda.operations import CREATION
 from ..host import HOST
 from ..interpreter import arrays_in
+from ..iteration import ITERATE, Iteration
 from ..program import Program, Value, mapped
 
 _BY_HOST = frozenset(("draw", "moved_on"))
@@ -33,7 +34,9 @@ def evaluate(program: Program, inputs: list[Any], xp: Any, device: Any) -> tuple
 
     for instruction in program.instructions:
         try:
-            if instruction.op in _BY_HOST:
+            if instruction.op == ITERATE:
+                made = _iterated(xp, device, *mapped(instruction.args, on_device))
+            elif instruction.op in _BY_HOST:
                 made = getattr(HOST, instruction.op)(*mapped(instruction.args, on_processor))
             elif instruction.op == "call_custom":
                 made = HOST.call_custom(*mapped(instruction.args, on_device))
@@ -52,6 +55,18 @@ def evaluate(program: Program, inputs: list[Any], xp: Any, device: Any) -> tuple
         return torch.empty(value.shape, dtype=torch_dtype(value.dtype), device=device).copy_(made)
 
     return [result(value) for value in program.outputs], [result(value) for _, value in program.updates]
+
+
+def _iterated(xp: Any, device: Any, iteration: Iteration, constants: Any, carry: Any, xs: Any) -> list[Any]:
+    """What a loop makes, one step after the other."""
+    state, size = list(carry), iteration.carry
+    outputs: list[list[Any]] = [[] for _ in iteration.body.outputs[size:]]
+    for step in iteration.order():
+        made, _ = evaluate(iteration.body, [*constants, *state, *[x[step] for x in xs]], xp, device)
+        state = made[:size]
+        for column, output in zip(outputs, made[size:]):
+            column.append(output)
+    return [*state, *[torch.stack(column[::-1] if iteration.reverse else column) for column in outputs]]
 
 
 def _translated(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -13,11 +13,16 @@ from ...targets.cuda.target import TARGET
 from ..drawing_first import DrawnFirst
 from ..lowering.lower import lower
 from ..passes import optimize
+from ..passes.added_rows import with_added_rows
+from ..passes.channels_last import with_channels_last
+from ..passes.joined_losses import with_joined_losses
+from ..passes.rematerialization import rematerialized, saved_bytes
 from ..program import Program, Value
 from .evaluation import evaluate
 from .halting import Flags, halting
 
 _ALIGNMENT = 16
+_FLOPS_PER_BYTE = 128  # that a GPU computes in a product while it reads a byte, in half precision
 
 
 class CudaExecutable:
@@ -37,12 +42,12 @@ class CudaExecutable:
         self.lock = threading.RLock()  # who has it may run the program
         self._library, self._device = library, torch.device(device.removeprefix("torch:"))
         self._traced = program
-        self._halted: Any = None  # whether a run has failed, on the device
+        self._state: list[Any] = []  # whether a run has failed, and how many were fine, on the device
         self._flags: Any = None
         if is_guarded:
-            program, halted = halting(program)
-            self._halted, self._flags = self._empty(halted).zero_(), Flags(self._device)
-            bound = [*bound, True]
+            program, state = halting(program)
+            self._state, self._flags = [self._empty(value).zero_() for value in state], Flags(self._device)
+            bound = [*bound, *[True] * len(state)]
         self._drawn = DrawnFirst(program)
         is_bound = [*bound, *[False] * len(self._drawn.values)]
         drawn = set(self._drawn.values)
@@ -53,7 +58,10 @@ class CudaExecutable:
             program.updates,
             program.constants,
         )
-        self.program = optimize(given)
+        optimized = with_channels_last(optimize(given), TARGET.abilities.channels_last)
+        optimized = with_added_rows(with_joined_losses(optimized))
+        self.program = rematerialized(optimized, flops_per_byte=_FLOPS_PER_BYTE)
+        self.saved_bytes = saved_bytes(self.program, optimized)
         schedule = lower(self.program, TARGET.abilities)
         self.calls = schedule.calls
         self._executable = TARGET.compile(schedule, library, self._device)
@@ -66,46 +74,82 @@ class CudaExecutable:
         self._unused = [torch.empty(1, device=self._device)] * len(schedule.inputs)
         self._places: dict[int, Any] = {}  # of inputs that are copied, by their numbers
         self._outputs = [self._empty(value) for value in program.outputs]
+        if self._flags is not None:
+            self._outputs[-1] = self._flags.place
         self._upload = _Upload(self._device)
+        self._kinds: list[bool] | None = None  # of what was copied in the last run, whether it was NumPy's; None if
+        # the next one must look at everything
 
     def run(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
         """Run once, on tensors and NumPy's arrays in the order of the program's inputs.
 
         Of a guarded program the last output is a `Flag`, which comes when the device has got that far.
         """
-        if self._halted is not None:
-            inputs = [*inputs, self._halted]
+        inputs = [*inputs, *self._state]
         if self._drawn:
-            inputs = [*inputs, *self._drawn.draw(inputs)]
-        with self.lock, torch.inference_mode(False), self._executable.taking_turns():
+            inputs += self._drawn.draw(inputs)
+        with self.lock, torch.inference_mode(False), self._executable.taking_turns() as turn:
+            self._kinds = None
             places = list(self._unused)
-            arrays: list[tuple[int, np.ndarray]] = []
+            is_plain = True
             for number in self._bound:
                 array = inputs[number]
-                places[number] = array if _is_plain(array) else self._place(number).copy_(array)
-            for number in self._copied:
-                array = inputs[number]
-                if isinstance(array, np.ndarray):
-                    arrays.append((number, array))
+                if _is_plain(array):
+                    places[number] = array
                 else:
+                    is_plain = False
                     places[number] = self._place(number).copy_(array)
-            self._upload.to(places, arrays, self._values)
+            self._fill(places, inputs)
             self._executable.run(places, self._outputs)
-            if self._flags is None:
-                outputs = [place.clone() for place in self._outputs]
-            else:
-                *places_of_outputs, flag = self._outputs
-                outputs = [*[place.clone() for place in places_of_outputs], self._flags.send(flag)]
             for number in self._updated:
                 if places[number] is not inputs[number]:
                     inputs[number] = places[number].clone()
-        return outputs, [inputs[number] for number in self._updated]
+            if is_plain:
+                self._kinds = [type(inputs[number]) is np.ndarray for number in self._copied]
+            return self._given_back(turn), [inputs[number] for number in self._updated]
+
+    def can_repeat(self, inputs: list[Any]) -> bool:
+        """Whether `repeat` can run on these, if the tensors that are bound are as they were in the last run."""
+        kinds = self._kinds
+        if kinds is None or self._drawn or not self._executable.is_ready():
+            return False
+        return [type(inputs[number]) is np.ndarray for number in self._copied] == kinds
+
+    def repeat(self, inputs: list[Any]) -> list[Any]:
+        """Run again on the bound tensors of the last run, which are not looked at; gives the outputs."""
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                return self.repeat(inputs)
+        with self.lock, self._executable.taking_turns() as turn:
+            self._fill(None, inputs)
+            self._executable.replay()
+            return self._given_back(turn)
+
+    def _fill(self, places: list[Any] | None, inputs: list[Any]) -> None:
+        """Copy what is not bound to places of the program's own, and put those among `places`."""
+        arrays: list[tuple[int, np.ndarray]] = []
+        for number in self._copied:
+            array = inputs[number]
+            if isinstance(array, np.ndarray):
+                arrays.append((number, array))
+            else:
+                place = self._place(number).copy_(array)
+                if places is not None:
+                    places[number] = place
+        self._upload.to(places, arrays, self._values)
+
+    def _given_back(self, turn: Any) -> list[Any]:
+        """What the caller gets of a run: copies, since the next one writes to the same places."""
+        if self._flags is None:
+            return [place.clone() for place in self._outputs]
+        return [*[place.clone() for place in self._outputs[:-1]], self._flags.launched(turn)]
 
     def reset(self) -> None:
-        """Let runs change something again after one has failed."""
-        if self._halted is not None:
+        """Let runs change something again after one has failed; all have ended."""
+        if self._flags is not None:
             with torch.inference_mode(False), self._executable.taking_turns():
-                self._halted.zero_()
+                self._state[0].zero_()
+                self._flags.reset()
 
     def interpret(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
         """The same operation by operation, without compiling, and without writing over anything."""
@@ -130,24 +174,27 @@ class _Upload:
 
     def __init__(self, device: Any) -> None:
         self._device = device
-        self._staged = np.empty(0, np.uint8)
+        self._staged, self._sent_last = np.empty(0, np.uint8), b""
         self._sent: Any = None
         self._forms: Any = None
         self._views: list[Any] = []  # of what is staged, and where it goes
         self._places: list[Any] = []
 
-    def to(self, places: list[Any], arrays: list[tuple[int, np.ndarray]], values: list[Value]) -> None:
-        """Put tensors with the contents of arrays among `places`."""
+    def to(self, places: list[Any] | None, arrays: list[tuple[int, np.ndarray]], values: list[Value]) -> None:
+        """Put tensors with the contents of arrays among `places`, if there are any."""
         if not arrays:
             return
         forms = [(number, values[number].shape, values[number].dtype) for number, _ in arrays]
-        if forms != self._forms:
+        if is_new := forms != self._forms:
             self._lay_out(forms)
         for (_, array), staged in zip(arrays, self._views):
             staged[...] = array
-        self._sent.copy_(torch.from_numpy(self._staged), non_blocking=True)  # it has been read when this returns
-        for (number, _), place in zip(arrays, self._places):
-            places[number] = place
+        if is_new or self._staged.tobytes() != self._sent_last:
+            self._sent.copy_(torch.from_numpy(self._staged), non_blocking=True)  # it has been read when this returns
+            self._sent_last = self._staged.tobytes()
+        if places is not None:
+            for (number, _), place in zip(arrays, self._places):
+                places[number] = place
 
     def _lay_out(self, forms: list[tuple[int, tuple[int, ...], Any]]) -> None:
         starts, end = [], 0

@@ -14,13 +14,15 @@ import torch
 
 from ..program import Instruction, Program, Value
 
-_SLOTS = 64  # flags that are on their way at most
 
+def halting(program: Program) -> tuple[Program, list[Value]]:
+    """A guarded program with two more inputs, which it updates: whether a run has failed, and how many were fine.
 
-def halting(program: Program) -> tuple[Program, Value]:
-    """A guarded program with one more input, which it updates: whether a run has failed."""
+    Its last output is how many were fine with this one.
+    """
     finite = program.outputs[-1]
     halted, goes_on, fine, failed = (Value((), np.bool_) for _ in range(4))
+    before, one_more, after = (Value((), np.int64) for _ in range(3))
     instructions: list[Instruction] = [Instruction("logical_not", (halted,), (goes_on,))]
     for one in program.instructions:
         if finite in one.values() and one.op == "where" and one.args[0] is finite:
@@ -29,22 +31,25 @@ def halting(program: Program) -> tuple[Program, Value]:
         if finite in one.results:
             instructions.append(Instruction("logical_and", (finite, goes_on), (fine,)))
             instructions.append(Instruction("logical_not", (fine,), (failed,)))
+            instructions.append(Instruction("astype", (fine, np.dtype(np.int64)), (one_more,)))
+            instructions.append(Instruction("add", (before, one_more), (after,)))
     return Program(
-        [*program.inputs, halted],
+        [*program.inputs, halted, before],
         instructions,
-        [*program.outputs[:-1], fine],
-        [*program.updates, (halted, failed)],
+        [*program.outputs[:-1], after],
+        [*program.updates, (halted, failed), (before, after)],
         program.constants,
-    ), halted
+    ), [halted, before]
 
 
 class Flag:
     """Whether a run was fine. As a truth value it waits for the device."""
 
-    __slots__ = ("_event", "_place")
+    __slots__ = ("_event", "_flags", "_number")
 
-    def __init__(self, place: Any, event: Any) -> None:
-        self._place = place
+    def __init__(self, flags: Flags, number: int, event: Any) -> None:
+        self._flags = flags
+        self._number = number
         self._event = event
 
     def is_known(self) -> bool:
@@ -54,27 +59,26 @@ class Flag:
     def __bool__(self) -> bool:
         if self._event is not None:
             self._event.synchronize()
-        return bool(self._place[()])
+        return self._flags.fine() >= self._number
 
 
 class Flags:
-    """Sends flags to the host. One is forgotten when as many others have been sent as there is room for."""
+    """How many runs were fine: each writes that to memory of the host's. After one that was not, none is."""
 
     def __init__(self, device: Any) -> None:
-        self._device = device
-        is_gpu = device.type == "cuda"
-        places = torch.zeros(_SLOTS, dtype=torch.bool, pin_memory=is_gpu)
-        self._places = list(places)
-        self._seen = places.numpy()
-        self._events = [torch.cuda.Event() if is_gpu else None for _ in range(_SLOTS)]
-        self._next = 0
+        self.place = torch.zeros((), dtype=torch.int64, pin_memory=device.type == "cuda")
+        self._seen = self.place.numpy()
+        self._launched = 0
 
-    def send(self, flag: Any) -> Flag:
-        """Start to copy a flag from the device; what was launched before it comes first."""
-        slot = self._next
-        self._next = (slot + 1) % _SLOTS
-        self._places[slot].copy_(flag, non_blocking=True)
-        event = self._events[slot]
-        if event is not None:
-            event.record(torch.cuda.current_stream(self._device))
-        return Flag(self._seen[slot : slot + 1].reshape(()), event)
+    def fine(self) -> int:
+        """How many were fine so far, if the device has got that far."""
+        return int(self._seen)
+
+    def launched(self, event: Any) -> Flag:
+        """The flag of one more run, which has ended when an event, of which it may be told later, has come."""
+        self._launched += 1
+        return Flag(self, self._launched, event)
+
+    def reset(self) -> None:
+        """Count from what there is, when all runs have ended."""
+        self._launched = self.fine()

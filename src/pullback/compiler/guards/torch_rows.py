@@ -1,4 +1,4 @@
-"""Rows that look at tensors of PyTorch's on the processor: their form, whose they are, and where their memory is."""
+"""Rows that look at tensors of PyTorch's: their form, whose they are, and where their memory is."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ _LOW_HALF = 0xFFFFFFFF
 
 
 def emit_tensor(
-    rows: Rows, register: int, dtype: Any, shape: Any, is_written: bool = False, references: int = 0, base: int = -1
+    rows: Rows,
+    register: int,
+    dtype: Any,
+    shape: Any,
+    is_written: bool = False,
+    references: int = 0,
+    base: int = -1,
+    device: str = "cpu",
 ) -> None:
-    """That a register holds a plain contiguous tensor of this form; its address goes to a base.
+    """That a register holds a plain contiguous tensor of this form on a device; its address goes to a base.
 
     If it `is_written`, nobody else may see its memory; `references` are how many it then has in Python.
     """
-    layout: Any = torch_layout()
+    layout: Any = torch_layout(device)
     is_written = is_written and 0 not in shape
     rows.of_type(register, torch.Tensor)
     if references:
@@ -51,31 +58,38 @@ def emit_tensor(
 
 
 @cache
-def is_possible() -> bool:
+def is_possible(device: str = "cpu") -> bool:
     """Whether tensors lie in memory as native code expects: it is right about tensors of all sorts."""
     if not object_layout.is_possible():
         return False
     try:
         with torch.inference_mode(False), torch.device("cpu"):
-            return torch_layout() is not None and _is_right()
+            return torch_layout(device) is not None and _is_right(device)
     except (AttributeError, RuntimeError, TypeError):  # another version, without some of what is asked here
         return False
 
 
-def _is_right() -> bool:
+def _is_right(device: str) -> bool:
     """Whether rows find tensors of a form and nothing else, and to write to those that nobody else sees."""
     others: list[Any] = []  # who hold them
-    alone, seen = _alone(), _seen(others)
-    late = _empty()
-    others.append(torch._lazy_clone(late))
-    if not all(_finds(raw, _FORM, True) for raw in alone) or any(_finds(raw, _FORM, True) for raw in (*seen, late)):
+    with torch.device(device):
+        alone, seen, strange = _alone(), _seen(others, device == "cpu"), _other()
+        of_many_axes = torch.empty(2, 1, 3, 1, 2, 4, dtype=torch.float16)
+        fitting = [*alone, *seen, of_many_axes, torch.empty((), dtype=torch.bool), _empty(4, 0).T, _empty(1, 3).T]
+    if device == "cpu":
+        late = _empty()
+        others.append(torch._lazy_clone(late))
+        seen.append(late)
+    else:
+        strange.append(_empty())
+    if not all(_finds(raw, _FORM, True, device) for raw in alone):
         return False
-    of_many_axes = torch.empty(2, 1, 3, 1, 2, 4, dtype=torch.float16)
-    fitting = [*alone, *seen, of_many_axes, torch.empty((), dtype=torch.bool), _empty(4, 0).T, _empty(1, 3).T]
-    if not all(_finds(raw, (np.dtype(str(raw.dtype)[6:]), tuple(raw.shape)), False) for raw in fitting):
+    if any(_finds(raw, _FORM, True, device) for raw in seen):
+        return False
+    if not all(_finds(raw, (np.dtype(str(raw.dtype)[6:]), tuple(raw.shape)), False, device) for raw in fitting):
         return False
     halves = np.dtype(np.float16), tuple(of_many_axes.shape)
-    return not any(_finds(raw, form, False) for raw in _other() for form in (_FORM, halves))
+    return not any(_finds(raw, form, False, device) for raw in strange for form in (_FORM, halves))
 
 
 _FORM = np.dtype(np.float32), (2, 3)
@@ -93,7 +107,7 @@ def _alone() -> list[Any]:
     return made
 
 
-def _seen(others: list[Any]) -> list[Any]:
+def _seen(others: list[Any], by_numpy: bool) -> list[Any]:
     """Tensors whose memory somebody else sees."""
 
     def held_as_gradient(raw: Any) -> Any:
@@ -101,18 +115,23 @@ def _seen(others: list[Any]) -> list[Any]:
         leaf.grad = raw
         return leaf
 
-    ways = [
-        lambda raw: raw[:1], torch.Tensor.detach, torch.Tensor.untyped_storage, torch.Tensor.numpy,
-        torch.Tensor.__dlpack__, held_as_gradient,
+    ways: list[Any] = [
+        lambda raw: raw[:1], torch.Tensor.detach, torch.Tensor.untyped_storage, torch.Tensor.__dlpack__,
+        held_as_gradient,
     ]  # fmt: skip
+    if by_numpy:
+        ways.append(torch.Tensor.numpy)
     made = [_empty() for _ in range(2 * len(ways))]
     for i, raw in enumerate(made):
         if i >= len(ways):
             raw.untyped_storage()  # which leaves a mark
         others.append(ways[i % len(ways)](raw))
-    lent = _empty()
-    lent.numpy()
-    return [*made, lent, torch.from_numpy(np.empty((2, 3), np.float32)), _empty(4, 3)[1:3]]
+    made.append(_empty(4, 3)[1:3])
+    if by_numpy:
+        lent = _empty()
+        lent.numpy()
+        made += [lent, torch.from_numpy(np.empty((2, 3), np.float32))]
+    return made
 
 
 def _other() -> list[Any]:
@@ -125,9 +144,9 @@ def _other() -> list[Any]:
     ]  # fmt: skip
 
 
-def _finds(raw: Any, form: tuple[Any, tuple[int, ...]], is_written: bool) -> bool:
+def _finds(raw: Any, form: tuple[Any, tuple[int, ...]], is_written: bool, device: str) -> bool:
     """Whether rows take something for a tensor of this form, and find its memory."""
     rows, bases = Rows(), np.full(1, -1, np.int64)
-    emit_tensor(rows, rows.given(0), *form, is_written, 0, 0)
+    emit_tensor(rows, rows.given(0), *form, is_written, 0, 0, device)
     record = Record(rows.simplified(), rows.registers, bases.ctypes.data)
     return record.check()(raw) is None and (raw.numel() == 0 or bases[0] == raw.data_ptr())

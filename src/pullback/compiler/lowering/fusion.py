@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable
 
-from .nodes import CHEAP, Graph, Node
+from .nodes import CHEAP, Graph, Node, Operand
 
 MOST_NODES = 64
 MOST_ARRAYS = 20
@@ -47,11 +47,12 @@ class Group:
                 self.reads.add(root)
                 for writer in root.writers:
                     if writer is not node and writer.group is not None:
-                        self._comes_after(writer.group)
-        for writer in node.after:
-            self._comes_after(writer.group)
+                        self.comes_after(writer.group)
+        for writer in (*node.after, *node.waits):
+            if writer.group is not None:  # else nobody needs what it writes
+                self.comes_after(writer.group)
 
-    def _comes_after(self, group: Group) -> None:
+    def comes_after(self, group: Group) -> None:
         self.before.add(group)
         group.after.add(self)
         self.ancestors |= group.ancestors | group.bits
@@ -79,7 +80,7 @@ def fused(graph: Graph) -> list[Group]:
 
 
 def _separate_totals(graph: Graph) -> None:
-    """Let what is summed up over everything be computed for that sum alone, where it is one cheap step.
+    """Let what is summed up over everything be computed for that sum alone, where it is a few cheap steps.
 
     Others that use it may have to wait for the sum: an update does that is made only if all gradients are finite, and
     that could then not be one loop. Where nothing waits the two come together again, in the loop of what they read.
@@ -91,18 +92,43 @@ def _separate_totals(graph: Graph) -> None:
                 readers[operand.root] = readers.get(operand.root, 0) + 1
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.live and node.reduce == "total":
-            operand = node.operands[0]
-            maker = operand.root.node
-            if maker is not None and maker.op in CHEAP and not maker.reduce and readers[operand.root] > 1:
-                again = maker.again(node.site)
-                nodes.append(again)
-                operand.root = again.root
+        if node.live and node.reduce == "total" and _is_shared(node.operands[0], readers, _STEPS_OF_TOTALS):
+            nodes += _made_again(node.operands[0], node.site, _STEPS_OF_TOTALS)
         nodes.append(node)
     if len(nodes) > len(graph.nodes):
         graph.nodes = nodes
         for index, node in enumerate(nodes):
             node.index = index
+        wanted = {operand.root for node in nodes if node.live for operand in node.operands}
+        for node in nodes:  # what only the sums have used
+            if node.live and node.op in CHEAP and node.root not in wanted and _is_inside(node.root):
+                node.live = False
+
+
+_STEPS_OF_TOTALS = 4  # conversions, and a square
+
+
+def _is_shared(operand: Operand, readers: dict[Any, int], steps: int) -> bool:
+    """Whether somebody else uses what a sum goes over, or what that is made from in cheap steps."""
+    maker = operand.root.node
+    if maker is None or maker.op not in CHEAP or maker.reduce or not steps:
+        return False
+    return readers[operand.root] > 1 or any([_is_shared(one, readers, steps - 1) for one in maker.operands])
+
+
+def _made_again(operand: Operand, site: str, steps: int) -> list[Node]:
+    """Have an operand read what is computed for it alone, in so many cheap steps; the nodes that do."""
+    maker = operand.root.node
+    if maker is None or maker.op not in CHEAP or maker.reduce or not steps:
+        return []
+    again = maker.again(site)
+    operand.root = again.root
+    before = [node for one in again.operands for node in _made_again(one, site, steps - 1)]
+    return [*before, again]
+
+
+def _is_inside(root: Any) -> bool:
+    return bool(root.target < 0 and root.update < 0)
 
 
 def _join_producers(node: Node) -> None:
@@ -114,7 +140,7 @@ def _join_producers(node: Node) -> None:
         producer = operand.root.node
         group = producer.group
         if group is not node.group and producer.reduce in ("", "row"):
-            _join(group, node.group, producer.place, operand.strides)
+            join(group, node.group, producer.place, operand.strides)
 
 
 def _join_siblings(groups: list[Group]) -> None:
@@ -142,25 +168,32 @@ def _join_siblings(groups: list[Group]) -> None:
             y = next(o for o in node.operands if o.root is root)
             if x.offset == y.offset and 0 not in x.strides and 0 not in y.strides:
                 if first.group.ancestors & node.group.bits:
-                    _join(node.group, first.group, y.strides, x.strides)
+                    join(node.group, first.group, y.strides, x.strides)
                 else:
-                    _join(first.group, node.group, x.strides, y.strides)
+                    join(first.group, node.group, x.strides, y.strides)
             first = node if node.group is not first.group else first
     last: Group | None = None
     for group in single:
         if not group.nodes:
             continue
         if last is not None and last.nodes:
-            _join(group, last, [], []) if last.ancestors & group.bits else _join(last, group, [], [])
+            join(group, last, [], []) if last.ancestors & group.bits else join(last, group, [], [])
         last = group if group.nodes else last
 
 
-def _join(a: Group, b: Group, place: list[int], strides: list[int]) -> bool:
+def join(
+    a: Group,
+    b: Group,
+    place: list[int],
+    strides: list[int],
+    most_nodes: int = MOST_NODES,
+    most_arrays: int = MOST_ARRAYS,
+) -> bool:
     """Join b, which does not come before a, to a: `place` and `strides` go over the same elements in their domains."""
-    if len(a.nodes) + len(b.nodes) > MOST_NODES or not a.loops or not b.loops:
+    if len(a.nodes) + len(b.nodes) > most_nodes or not a.loops or not b.loops:
         return False
     reads = {root for root in b.reads if root.node is None or root.node.group is not a} | a.reads
-    if len(reads) > MOST_ARRAYS:
+    if len(reads) > most_arrays:
         return False
     if _is_between(a, b):
         return False

@@ -13,6 +13,7 @@ from ..shapes import broadcast_shape
 from . import views as v
 from .custom import in_memory
 from .nodes import Graph
+from .scalar_steps import copied
 from .views import NATIVE, View, name_of
 
 Views = dict[Value, View]
@@ -40,8 +41,10 @@ def gathered(graph: Graph, view: View, indices: list[View], outer: int) -> View:
     return out
 
 
-def scattered(graph: Graph, value: View, indices: list[View], outer: int, shape: tuple[int, ...]) -> View:
-    """Zeros of a shape with rows of `value` added at indices of the axes from number `outer` on."""
+def scattered(
+    graph: Graph, value: View, indices: list[View], outer: int, shape: tuple[int, ...], onto: View | None = None
+) -> View:
+    """Zeros of a shape, or `onto`, with rows of `value` added at indices of the axes from number `outer` on."""
     count = len(indices)
     places = broadcast_shape([index.shape for index in indices])
     out = graph.new(shape, value.root.dtype)
@@ -49,8 +52,9 @@ def scattered(graph: Graph, value: View, indices: list[View], outer: int, shape:
     kernel = Scatter(
         value.root.dtype, shape[:outer], shape[outer : outer + count], places, shape[outer + count :], value.strides,
         tuple([(index.root.dtype, v.broadcast_strides(index, places)) for index in indices]), out.strides,
+        onto is not None,
     )  # fmt: skip
-    graph.call(kernel, [value, *indices], [out])
+    graph.call(kernel, [value, *indices] if onto is None else [onto, value, *indices], [out])
     return out
 
 
@@ -120,7 +124,13 @@ def _index_add(graph: Graph, views: Views, i: Instruction) -> Any:
     found = _arrays_of(graph, views, index, len(result.shape))
     if found is None:
         return None
-    added = scattered(graph, in_memory(graph, views[value]), found[1], found[0], result.shape)
+    rows = in_memory(graph, views[value])
+    if graph.abilities.adds_rows:
+        onto = views[x] if views[x].root.kind == "memory" and views[x].dense else copied(graph, views[x])
+        if onto.root.dtype != dtype:
+            return None
+        return scattered(graph, rows, found[1], found[0], result.shape, onto)
+    added = scattered(graph, rows, found[1], found[0], result.shape)
     return graph.map("add", dtype, dtype, [views[x], added], result.shape)
 
 

@@ -6,16 +6,18 @@ from itertools import repeat
 from typing import Any, Iterator
 
 from ...targets.kernels import Hole, Host
+from ..passes.channels_last import FROM_LAST, TO_LAST, lies_last
 from ..program import Instruction, Value
 from .nodes import Graph
 from .scalar_steps import copied
-from .views import NATIVE, View, name_of
+from .views import NATIVE, View, name_of, permuted
 
 
 def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) -> list[View]:
     """The results of an instruction, each in new memory."""
     reads: list[View] = []
     holes: dict[Value, Hole] = {}
+    channels_last = lies_last(instruction, graph.abilities.channels_last)
 
     def hole(value: Value) -> Hole:
         if value not in holes:
@@ -24,12 +26,18 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
                 view = copied(graph, view)
             elif not graph.abilities.goes_backwards and any(step < 0 for step in view.strides):
                 view = copied(graph, view) if view.root.dtype in NATIVE else host_copy(graph, view)
+            if channels_last and len(view.shape) == 4:
+                view = _with_channels_last(graph, view)
             holes[value] = Hole(len(reads))
             reads.append(view)
         return holes[value]
 
     args = _with_holes(instruction.args, hole)
-    writes = [_result(graph, views, value, like) for value, like in zip(instruction.results, _likeness(instruction))]
+    if channels_last:
+        writes = [_new_with_channels_last(graph, value) for value in instruction.results]
+    else:
+        likeness = zip(instruction.results, _likeness(instruction))
+        writes = [_result(graph, views, value, like) for value, like in likeness]
     kernel = Host(instruction.op, args, _arrays(reads), _arrays(writes))
     graph.call(kernel, reads, writes)
     return writes
@@ -50,6 +58,17 @@ def _result(graph: Graph, views: dict[Value, View], value: Value, like: Value | 
     if like is None or views[like].root.kind != "memory" or 0 in views[like].strides:
         return graph.new(value.shape, dtype)
     return graph.new_like(value.shape, dtype, views[like].strides)
+
+
+def _with_channels_last(graph: Graph, view: View) -> View:
+    """Images whose channels are neighbours in memory: a view as it is, or a copy."""
+    turned = permuted(view, TO_LAST)
+    return view if turned.dense else permuted(copied(graph, turned), FROM_LAST)
+
+
+def _new_with_channels_last(graph: Graph, value: Value) -> View:
+    shape = tuple([value.shape[axis] for axis in TO_LAST])
+    return permuted(graph.new(shape, name_of(value.dtype)), FROM_LAST)
 
 
 def _with_holes(args: Any, hole: Any) -> Any:

@@ -13,10 +13,13 @@ from .views import Root
 Array = tuple[Root, int]  # a root, and how many elements into it
 
 
-def loop_of(group: Group) -> tuple[Loop, list[Array], list[Array]]:
-    """The loop that computes a group, what it reads and what it writes."""
+def loop_of(group: Group, farthest: int = 0) -> tuple[Loop, list[Array], list[Array]]:
+    """The loop that computes a group, what it reads and what it writes.
+
+    Steps of `farthest` elements and more cost the same (0: those that go farther always cost more).
+    """
     written, nodes = _used(sorted(group.nodes, key=lambda node: node.index))
-    inner, axes = _ordered(group, nodes, written)
+    inner, axes = _ordered(group, nodes, written, farthest)
     builder = _Builder(nodes, len(group.sizes))
     for node in nodes:
         builder.add(node)
@@ -38,22 +41,19 @@ def _used(nodes: list[Node]) -> tuple[list[Node], list[Node]]:
     return written[::-1], used[::-1]
 
 
-def _ordered(group: Group, nodes: list[Node], written: list[Node]) -> tuple[int, list[int]]:
+def _ordered(group: Group, nodes: list[Node], written: list[Node], farthest: int) -> tuple[int, list[int]]:
     """The axes of the loop from the slowest to the fastest, and how many of them are inner ones (-1: any)."""
-    weights = [0] * len(group.sizes)
-    for node in nodes:
-        for operand in node.operands:
-            if operand.root.kind == "memory":
-                for axis, stride in enumerate(operand.strides):
-                    weights[axis] += abs(stride)
-    for node in written:
-        for axis, stride in enumerate(node.place):
-            weights[axis] += 2 * abs(stride)
+    steps = [operand.strides for node in nodes for operand in node.operands if operand.root.kind == "memory"]
+    steps += 2 * [node.place for node in written]
+    weights = []
+    for axis in range(len(group.sizes)):
+        strides = [abs(vector[axis]) for vector in steps]
+        weights.append((sum([min(stride, farthest) for stride in strides]) if farthest else 0, sum(strides)))
     # Steps that cost least come last: most arrays are then gone through neighbour by neighbour.
     inner = group.inner
     if inner is None:
-        return -1, sorted(range(len(weights)), key=lambda a: -weights[a])
-    return sum(inner), sorted(range(len(weights)), key=lambda a: (inner[a], -weights[a]))
+        return -1, sorted(range(len(weights)), key=lambda a: weights[a], reverse=True)
+    return sum(inner), sorted(range(len(weights)), key=lambda a: (not inner[a], weights[a]), reverse=True)
 
 
 class _Builder:

@@ -10,22 +10,27 @@ from typing import Any
 
 from ...targets.kernels import Access, Buffer, Call, Hole, Host, Location, Loop, Schedule, Step, Write
 from ...targets.protocol import Abilities
+from ..iteration import ITERATE
 from ..program import Instruction, Program, Value
-from . import host, products, reduce, scalar_steps
+from . import host, iterations, products, reduce, scalar_steps
 from .convolution import CONVOLUTION
 from .custom import CUSTOM
+from .epilogue import add_biases
 from .fusion import Group, fused
 from .gathering import GATHERING
 from .loops import loop_of
+from .losses import LOSSES
 from .memory import Planned, plan, settle_updates
 from .movement import MOVEMENT
 from .nodes import Graph, memory_of
-from .ordering import ordered
+from .ordering import linked, ordered
 from .pooling import POOLING
 from .sinking import mark_needed, sink
+from .small_loops import join_small
 from .views import NATIVE, Root, View, itemsize, name_of, number, whole
 
 _OF_PROCESSORS = Abilities()
+_SECTOR = 16  # elements of half precision that a GPU reads at once
 
 
 def lower(program: Program, abilities: Abilities = _OF_PROCESSORS) -> Schedule:
@@ -37,10 +42,16 @@ def lower(program: Program, abilities: Abilities = _OF_PROCESSORS) -> Schedule:
         _resolve(graph, views, instruction)
     outputs, targets = _wanted(graph, program, views)
     _mark_live(graph)
+    if abilities.adds_bias:
+        add_biases(graph)
     groups = fused(graph)
-    sink(groups, set(targets.values()))
+    sink(groups, set(targets.values()), abilities.reads_once)
     mark_needed(groups)
-    calls = [_planned(group) for group in ordered(groups) if _does_something(group)]
+    if abilities.small_loop:
+        groups = join_small(linked(groups, _does_something), abilities.small_loop)
+        mark_needed(groups)
+    farthest = _SECTOR if abilities.reads_once else 0
+    calls = [_planned(group, farthest) for group in ordered(groups) if _does_something(group)]
     for root, target in settle_updates(calls, targets):
         calls.append(_copy(root, target))
     arena = plan(calls, abilities.makes_memory)
@@ -83,9 +94,12 @@ def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -
     """Give the results of an instruction their views."""
     op, results = instruction.op, instruction.results
     graph.site = instruction.site
+    graph.waits = () if instruction.after is None else tuple(views[instruction.after].root.writers)
     made: Any = None
     if len(results) == 1 and not results[0].size and name_of(results[0].dtype) in NATIVE:
         made = number(0, name_of(results[0].dtype), results[0].shape)  # there is nothing to compute
+    elif op == ITERATE:
+        made = iterations.lowered(graph, views, instruction, lower)
     elif op in graph.abilities.whole:
         made = host.lowered(graph, views, instruction)
     elif op in scalar_steps.ELEMENTWISE:
@@ -100,6 +114,8 @@ def _resolve(graph: Graph, views: dict[Value, View], instruction: Instruction) -
         made = CUSTOM[op](graph, views, instruction)
     elif op in CONVOLUTION:
         made = CONVOLUTION[op](graph, views, instruction)
+    elif op in LOSSES:
+        made = LOSSES[op](graph, views, instruction)
     elif op in POOLING:
         made = POOLING[op](graph, views, instruction)
     if made is None and op in GATHERING and op not in graph.abilities.whole:
@@ -116,7 +132,7 @@ def _wanted(graph: Graph, program: Program, views: dict[Value, View]) -> tuple[l
     """Buffers of the outputs, and which roots hold new values of which inputs."""
     outputs: list[Buffer] = []
     targets: dict[Root, Root] = {}
-    graph.site = ""
+    graph.site, graph.waits = "", ()
     for position, value in enumerate(program.outputs):
         root = _own(graph, views[value])
         root.target = position
@@ -156,11 +172,11 @@ def _does_something(group: Group) -> bool:
     return not group.loops or any([node.root.needed for node in group.nodes])
 
 
-def _planned(group: Group) -> Planned:
+def _planned(group: Group, farthest: int) -> Planned:
     node = group.nodes[0]
     if not group.loops:
         return Planned(node.kernel, [(o.root, o.offset) for o in node.operands], node.results, node.site)
-    loop, reads, writes = loop_of(group)
+    loop, reads, writes = loop_of(group, farthest)
     return Planned(loop, reads, writes, group.nodes[-1].site)
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 from typing import Any
 
+from ...targets.custom_kernels import written_over
 from ...targets.kernels import Access, Buffer, Host, Loop
 from .nodes import memory_of
 from .views import Root
@@ -107,12 +108,15 @@ def plan(calls: list[Planned], makes_memory: frozenset[str] = frozenset()) -> in
 
 
 def _give(arena: _Arena, call: Planned, root: Root, number: int, last: dict[Root, int], taken: set[Root]) -> None:
+    old = None
     if type(call.kernel) is Loop:
         old = _taken_over(call, root, number, last, taken)
-        if old is not None:
-            taken.add(old)
-            root.buffer = old.buffer
-            return
+    else:
+        old = _written_over(call, root, number, last, taken)
+    if old is not None:
+        taken.add(old)
+        root.buffer = old.buffer
+        return
     memory_of(root, "temporary", 0).offset = arena.take(root.nbytes)
 
 
@@ -128,6 +132,20 @@ def _taken_over(call: Planned, root: Root, number: int, last: dict[Root, int], t
         if buffer.kind == "temporary" and _same_places(call, old, root) and all(w is not old for w, _ in call.writes):
             return old
     return None
+
+
+def _written_over(call: Planned, root: Root, number: int, last: dict[Root, int], taken: set[Root]) -> Root | None:
+    """A root whose memory `root` can have because this kernel may write over it, and reads it for the last time."""
+    pair = written_over(call.kernel)
+    if pair is None:
+        return None
+    read, write = pair
+    old, start = call.reads[read]
+    is_pair = [n for n, (written, _) in enumerate(call.writes) if written is root] == [write]
+    is_last = last[old] == number and [n for n, (other, _) in enumerate(call.reads) if other is old] == [read]
+    if not is_pair or not is_last or old in taken or start or call.writes[write][1]:
+        return None
+    return old if old.buffer.kind == "temporary" and (old.size, old.dtype) == (root.size, root.dtype) else None
 
 
 class _Arena:

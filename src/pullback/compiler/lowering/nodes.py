@@ -38,15 +38,16 @@ class Node:
 
     `reduce` is "" or "row", "column", "total" (see `kernels.Step`): the result has the stride 0 along reduced axes.
     Operands are converted to `compute` first. A call has `op` "call", its kernel in `kernel`, and writes `results`.
-    `after` are nodes that must come before because they write some of the same memory.
+    `after` are nodes that must come before because they write some of the same memory; `waits` those that what is
+    computed again waits for, in the same loop at the earliest.
     """
 
     __slots__ = (
         "index", "op", "operands", "compute", "dtype", "reduce", "root", "offset", "place", "sizes", "kernel",
-        "results", "after", "group", "site", "live", "depth",
+        "results", "after", "waits", "group", "site", "live", "depth",
     )  # fmt: skip
 
-    def __init__(self, index: float, op: str, operands: list[Operand], site: str) -> None:
+    def __init__(self, index: float, op: str, operands: list[Operand], site: str, waits: Sequence[Node] = ()) -> None:
         self.index = index
         self.op = op
         self.operands = operands
@@ -60,6 +61,7 @@ class Node:
         self.kernel: Any = None
         self.results: list[tuple[Root, int]] = []
         self.after: list[Node] = []
+        self.waits = waits
         self.group: Any = None
         self.site = site
         self.live = False
@@ -67,7 +69,8 @@ class Node:
 
     def again(self, site: str) -> Node:
         """The same computation once more, into a root of its own."""
-        node = Node(self.index, self.op, [Operand(o.root, o.offset, list(o.strides)) for o in self.operands], site)
+        operands = [Operand(o.root, o.offset, list(o.strides)) for o in self.operands]
+        node = Node(self.index, self.op, operands, site, self.waits)
         node.compute, node.dtype, node.live = self.compute, self.dtype, True
         node.sizes, node.place = list(self.sizes), list(self.place)
         node.root = Root("memory", self.root.dtype, self.root.size)
@@ -109,6 +112,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.copies: dict[Any, Root] = {}  # of views that had to be copied
         self.site = ""
+        self.waits: Sequence[Node] = ()  # of the nodes of an instruction that computes something again
 
     def map(
         self,
@@ -121,7 +125,7 @@ class Graph:
         after: Sequence[Node] = (),
     ) -> View:
         """Compute `op` at every index of `shape`: into a new root, or into a part of one, `after` other writers."""
-        node = Node(len(self.nodes), op, [], self.site)
+        node = Node(len(self.nodes), op, [], self.site, self.waits)
         node.compute = compute
         node.dtype = dtype
         size = 1
@@ -155,7 +159,7 @@ class Graph:
 
     def reduce(self, op: str, dtype: str, view: View, axes: set[int]) -> View:
         """Reduce over axes (not negative) by "sum", "prod", "max", ...: `view` has the dtype of the result already."""
-        node = Node(len(self.nodes), op, [], self.site)
+        node = Node(len(self.nodes), op, [], self.site, self.waits)
         node.compute = node.dtype = dtype
         shape = view.shape
         kept = tuple([n for i, n in enumerate(shape) if i not in axes])
@@ -183,7 +187,7 @@ class Graph:
 
     def call(self, kernel: Any, reads: Sequence[View], writes: Sequence[View]) -> Node:
         """Call a kernel of another kind, which knows its strides itself."""
-        node = Node(len(self.nodes), "call", [Operand(v.root, v.offset, []) for v in reads], self.site)
+        node = Node(len(self.nodes), "call", [Operand(v.root, v.offset, []) for v in reads], self.site, self.waits)
         node.kernel = kernel
         node.results = [(v.root, v.offset) for v in writes]
         for v in writes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import Callable
 
 from .fusion import Group
 
@@ -23,6 +24,25 @@ def ordered(groups: list[Group]) -> list[Group]:
     if len(out) != len(groups):
         raise AssertionError("the groups of a program depend on each other in a circle.")
     return out
+
+
+def linked(groups: list[Group], is_wanted: Callable[[Group], bool]) -> list[Group]:
+    """The groups that are wanted, in an order in which they can run, each waiting only for what it reads.
+
+    After some values are computed again where they are read, nobody may read them where they were made: what else is
+    made there can then come later.
+    """
+    order = [group for group in ordered(groups) if is_wanted(group)]
+    there = set(order)
+    for group in order:
+        group.before, group.after, group.ancestors = set(), set(), 0
+    for group in order:
+        for node in group.nodes:
+            writers = [writer for operand in node.operands for writer in operand.root.writers]
+            for writer in (*writers, *node.after, *node.waits):
+                if writer.group is not group and writer.group in there:
+                    group.comes_after(writer.group)
+    return order
 
 
 def _turn(group: Group) -> int:

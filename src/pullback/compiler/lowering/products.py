@@ -6,7 +6,7 @@ from ...targets.kernels import Product
 from ..program import Instruction, Value
 from ..shapes import broadcast_shape
 from . import views as v
-from .nodes import Graph, coalesced
+from .nodes import Graph, Node, coalesced
 from .scalar_steps import converted, copied
 from .views import View, name_of
 
@@ -36,7 +36,7 @@ def lowered(graph: Graph, views: dict[Value, View], instruction: Instruction) ->
         # Each result is one product of two numbers: no matter how large, a loop does it as fast as memory goes.
         out = graph.map("multiply", wide, wide, [x, y], result_shape(x, y))
     else:
-        out = product(graph, _usable(graph, x), _usable(graph, y), wide)
+        out = product(graph, usable(graph, x), usable(graph, y), wide)
     made = v.reshaped(out, result.shape)
     assert made is not None
     return converted(graph, made, dtype)
@@ -68,7 +68,15 @@ def product(graph: Graph, x: View, y: View, dtype: str) -> View:
     return out
 
 
-def _usable(graph: Graph, view: View) -> View:
+def multiply_into(graph: Graph, x: View, y: View, out: View, accumulate: bool = False) -> Node:
+    """Write the product of two matrices, which are `usable`, to memory that is there, or add it to what is there."""
+    (m, k), n, dtype = x.shape, y.shape[1], x.root.dtype
+    wide = "" if out.root.dtype == dtype else out.root.dtype
+    kernel = Product(dtype, (), m, n, k, x.strides, y.strides, out.strides, accumulate, wide=wide)
+    return graph.call(kernel, [x, y], [out])
+
+
+def usable(graph: Graph, view: View) -> View:
     """A matrix with neighbours along one of its axes, as products take it; copied if need be."""
     rows, columns = view.shape[-2:]
     *strides, row, column = view.strides

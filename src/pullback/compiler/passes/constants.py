@@ -12,6 +12,7 @@ import numpy as np
 
 from ..host import HOST
 from ..interpreter import results_of
+from ..iteration import ITERATE
 from ..program import Instruction, Program, Value
 from .operations import is_number
 
@@ -47,7 +48,7 @@ def _computed(instruction: Instruction, known: dict[Value, Any]) -> list[Any] | 
     if op == "full":
         shape, number, dtype, _ = instruction.args
         return [np.broadcast_to(np.asarray(number).astype(dtype), shape)] if is_number(number) else None
-    if sum(value.nbytes for value in instruction.results) > LARGEST:
+    if op == ITERATE or sum(value.nbytes for value in instruction.results) > LARGEST:
         return None
     values = list(instruction.values())
     if (not values and op != "arange") or any(value not in known for value in values):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..program import Instruction, Program, Value
 from .rewriting import Table, Walk, rewritten
 
@@ -123,6 +125,25 @@ def _product_of_transposes(walk: Walk, product: Instruction, instruction: Instru
 def getitem(walk: Walk, instruction: Instruction) -> Any:
     """Reading everything, with axes of length 1 put in or taken out."""
     x, index = instruction.args
+    return walk.reshaped(x, instruction.result.shape) if _names_all(x, index) else None
+
+
+def setitem(walk: Walk, instruction: Instruction) -> Any:
+    """Writing over everything: what was there before does not matter."""
+    x, value, index = instruction.args
+    parts = index if type(index) is tuple else (index,)
+    if not all(part is Ellipsis or type(part) is slice for part in parts) or not _names_all(x, index):
+        return None
+    if type(value) is not Value:
+        fits = type(value) is not int or x.dtype.kind not in "iu" or int(np.asarray(value).astype(x.dtype)) == value
+        return walk.full(x.shape, value, x.dtype) if type(value) in (int, float, bool) and fits else None
+    if value.ndim > x.ndim or (value.dtype.kind == "c") != (x.dtype.kind == "c"):
+        return None
+    return walk.as_result(value, instruction)
+
+
+def _names_all(x: Value, index: Any) -> bool:
+    """Whether an index names every element, in order."""
     parts = index if type(index) is tuple else (index,)
     named = sum(1 for part in parts if part is not None and part is not Ellipsis)
     axis = 0
@@ -137,9 +158,9 @@ def getitem(walk: Walk, instruction: Instruction) -> Any:
         else:
             whole = type(part) is slice and part.indices(x.shape[axis]) == (0, x.shape[axis], 1)
         if not whole:
-            return None
+            return False
         axis += 1
-    return walk.reshaped(x, instruction.result.shape)
+    return True
 
 
 def concat(walk: Walk, instruction: Instruction) -> Any:
@@ -186,6 +207,7 @@ RULES: Table = {
     "permute_dims": [permute_dims],
     "matrix_transpose": [matrix_transpose],
     "getitem": [getitem],
+    "setitem": [setitem],
     "concat": [concat],
     "stack": [stack],
     "flip": [flip],

@@ -7,6 +7,7 @@ from . import algebra, layout, parts, shrink_reductions
 from .common_subexpressions import without_common_subexpressions
 from .constants import with_folded_constants
 from .dead_code import without_dead_code
+from .loops import with_simpler_loops
 from .rewriting import merged, rewritten
 from .sums_of_steps import with_joined_steps
 
@@ -18,7 +19,7 @@ _ROUNDS = 4  # one finds nearly everything; more only follow as long as somethin
 
 def optimize(program: Program) -> Program:
     """A program that computes the same with less. What it is given and gives is the same, too."""
-    program = without_dead_code(program)
+    program = with_simpler_loops(without_dead_code(program), optimize)
     for rounds in range(_ROUNDS):
         simpler = rewritten(program, SIMPLIFICATION)
         if simpler is program and rounds:

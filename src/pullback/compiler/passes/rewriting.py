@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..program import Instruction, Program, Value, mapped, values_in
+from ..program import PLAIN, Instruction, Program, Value, mapped, values_in
 from .operations import is_number, key_of, mentions
 
 Rule = Callable[["Walk", Instruction], Any]
@@ -36,7 +36,7 @@ class Walk:
         self._substitutes: dict[Value, Value] = {}
         self._uses = Counter(value for instruction in program.instructions for value in instruction.values())
         self._uses.update(program.wanted())
-        self._site = ""
+        self._site, self._mark = "", PLAIN
 
     def run(self, program: Program) -> Program:
         substitutes, instructions = self._substitutes, self._instructions
@@ -44,7 +44,7 @@ class Walk:
             if substitutes and mentions(instruction.args, substitutes):
                 instruction = instruction.with_args(mapped(instruction.args, self._current))
                 self.changed = True
-            self._site = instruction.site
+            self._site, self._mark = instruction.site, instruction.mark
             simpler = self._simplified(instruction)
             if simpler is not None:
                 substitutes[instruction.result] = simpler
@@ -104,7 +104,7 @@ class Walk:
 
     def make(self, op: str, args: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Value:
         """The result of an instruction, simplified."""
-        instruction = Instruction(op, args, (Value(shape, dtype, self._site),), self._site)
+        instruction = Instruction(op, args, (Value(shape, dtype, self._site),), self._site, self._mark)
         self.depth += 1
         simpler = self._simplified(instruction)
         self.depth -= 1

@@ -139,18 +139,18 @@ def _rewritten(program: Program, search: _Search, joined: dict[Value, tuple[list
     kept: list[Instruction] = []
     for number, instruction in enumerate([*program.instructions, None]):
         for total in due.get(number, ()):
-            _join(kept, total, *joined[total], site=search.made[total].site)
+            _join(kept, total, *joined[total], like=search.made[total])
         if instruction is not None and not any(value in joined for value in instruction.results):
             kept.append(instruction)
     return program.replaced(kept, {})
 
 
-def _join(kept: list[Instruction], total: Value, terms: list[Value], run: _Run, site: str) -> None:
+def _join(kept: list[Instruction], total: Value, terms: list[Value], run: _Run, like: Instruction) -> None:
     """Append instructions that make a sum: of the terms that are left, and of those in the run together."""
 
     def make(op: str, args: tuple[object, ...], shape: tuple[int, ...], result: Value | None = None) -> Value:
-        made = Value(shape, total.dtype, site) if result is None else result
-        kept.append(Instruction(op, args, (made,), site))
+        made = Value(shape, total.dtype, like.site) if result is None else result
+        kept.append(Instruction(op, args, (made,), like.site, like.mark))
         return made
 
     def steps(place: _Place) -> Value:

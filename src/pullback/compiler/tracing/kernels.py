@@ -10,12 +10,12 @@ import math
 from functools import wraps
 from typing import Any
 
+from ... import dtypes
 from ...backends import portable
 from ...backends.protocol import Kernels
-from ...dtypes import lost_squares
 from ...operations import OPERATIONS
 from ..host import has_kernel, host_dtype
-from . import averages
+from . import averages, statistics
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
 _EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares"))
@@ -97,7 +97,9 @@ class TraceKernels(Kernels):
     @_unless_library
     def mean(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         count = _count(x, axis)
-        if x.dtype.kind not in "f" or x.dtype.itemsize < 4 or not count:
+        if _is_half(x) and count:
+            return self.narrowed(self.mean(self.widened(x), axis, keepdims), x.dtype)
+        if not _is_plain(x) or not count:
             return record("mean", (x, axis, keepdims))
         return self.sum(x, axis, keepdims) / count
 
@@ -128,6 +130,8 @@ class TraceKernels(Kernels):
 
     @_unless_library
     def batch_norm(self, x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
+        if _recorder_of((x,), None).abilities.reads_once and x.size:
+            return statistics.normalized_by_batch(self, x, weight, bias, axis, eps)
         out, mean, variance = portable.bind("batch_norm", self)(x, weight, bias, axis, eps)
         return out, mean, _required(self, variance, -1.0)
 
@@ -159,7 +163,7 @@ class TraceKernels(Kernels):
     def _loss(self, op: str, x: Any, args: tuple[Any, ...]) -> Any:
         """Of few classes in loops with what is around it; of many by the target's own kernel, if it has one."""
         recorder = _recorder_of((x,), None)
-        if x.shape[-1] >= _MANY_CLASSES and op in recorder.run_whole:
+        if x.shape[-1] >= _MANY_CLASSES and op in recorder.abilities.whole:
             return recorder.record(op, args)
         return _expanded_or_whole(self, op, args)
 
@@ -177,8 +181,9 @@ class TraceKernels(Kernels):
 
     @_unless_library
     def resample(self, x: Any, axes: Any, transposed: bool) -> Any:
-        if _is_plain(x) and averages.are_side_by_side(axes):
-            return averages.spread(self, x, axes) if transposed else averages.averaged(self, x, axes)
+        if (_is_plain(x) or _is_half(x)) and x.size and averages.are_side_by_side(axes):
+            made = (averages.spread if transposed else averages.averaged)(self, self.widened(x), axes)
+            return self.narrowed(made, x.dtype)
         return record("resample", (x, axes, transposed))
 
     @_unless_library
@@ -208,6 +213,10 @@ def _is_plain(x: Any) -> bool:
     return bool(x.dtype.kind == "f" and x.dtype.itemsize >= 4)
 
 
+def _is_half(x: Any) -> bool:
+    return bool(dtypes.from_numpy(x.dtype) in (dtypes.float16, dtypes.bfloat16))
+
+
 def _has_small_scores(q: Any, k: Any, p: float, key: Any, offset: Any) -> bool:
     """Whether attention drops some of its scores, and all of them can be in memory: then simpler kernels do it."""
     return bool(p) and math.prod(q.shape[:-1]) * k.shape[-2] <= MOST_SCORES
@@ -229,7 +238,7 @@ def _required_squares(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     total = xp.sum(xp.square(x), axis, keepdims)
     if total.size and x.size:
         largest = xp.max(xp.abs(x), axis, keepdims)
-        fits = xp.logical_and(xp.greater(total, lost_squares(x.dtype)), xp.less(total, math.inf))
+        fits = xp.logical_and(xp.greater(total, dtypes.lost_squares(x.dtype)), xp.less(total, math.inf))
         nothing = xp.logical_or(xp.equal(largest, 0.0), xp.logical_not(xp.less(largest, math.inf)))
         _recorder_of((total,), None).requirements[xp.logical_or(fits, nothing).value] = None
     return total

@@ -9,12 +9,12 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ... import backends, dtypes
+from ... import backends, dtypes, modes
 from ...autodiff.sites import user_site
 from ...errors import TraceError
 from ...operations import OPERATIONS
-from ..host import HOST, host_dtype, is_on_host, memory_of, run_whole, target_of
-from ..program import Instruction, Value
+from ..host import HOST, abilities_of, host_dtype, is_on_host, memory_of, target_of
+from ..program import Instruction, Mark, Value
 from .blind import Blind
 from .shapes import form_of, library_form_of
 from .symbol import Symbol, kept
@@ -34,7 +34,7 @@ class Recorder:
         self._foreign: tuple[type, ...] = ()  # arrays and dtypes of a library's in whose memory the host works
         self.memory: Any = None  # whose arrays it works on, where it names the host's kernels
         self.is_on_host = is_on_host(device)  # whether these are in the host's memory
-        self.run_whole = run_whole(device)  # kernels that its target has, and that are not to be expanded
+        self.abilities = abilities_of(device)  # those of its target
         if target_of(device) == "xla":
             self.library = backends.for_device(device)[0]
         else:
@@ -43,6 +43,7 @@ class Recorder:
                 self._foreign = *self.memory.array_types, type(self.memory.raw_dtype(dtypes.float32))
         self.aside: Callable[[], AbstractContextManager[None]] = nullcontext  # for what the library does for the trace
         self.instructions: list[Instruction] = []
+        self.walk = 0  # the number of the walk that records; 0 outside of walks
         self.closed = False
         self.refusal: TraceError | None = None
         self.bounds: dict[tuple[Value, int, int], None] = {}  # indices, and the range they must lie in
@@ -78,7 +79,9 @@ class Recorder:
             raise self.refused(TraceError(f"{site}: {error}")) from None
         results: list[Value] = []
         made = self._symbols(form, site, results)
-        self.instructions.append(Instruction(op, values, tuple(results), site))
+        mode = modes.current()
+        mark = Mark(self.walk, None if mode is None else mode.checkpointing)
+        self.instructions.append(Instruction(op, values, tuple(results), site, mark))
         return made
 
     def refused(self, error: TraceError) -> TraceError:

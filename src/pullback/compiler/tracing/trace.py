@@ -9,9 +9,9 @@ program. So a trace leaves no mark, whether it succeeds or fails, and other thre
 from __future__ import annotations
 
 import weakref
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import NoneType
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from ...random import Generator, at_state, default_generator
 from ...tensors.tensor import Tensor
 from ...tensors.writing import separate
 from ..deferral import signals_later
-from ..program import Program, Value
+from ..program import Program, Value, values_in
 from . import drawing  # noqa: F401  (adds a kernel)
 from .backend import TRACE
 from .recorder import Recorder
+from .rolling import UnrollError, roll
 from .state import Draws, Numbers, Options
 from .symbol import Symbol
 
@@ -86,9 +87,13 @@ class Trace:
 
     backend = TRACE
 
-    def __init__(self, device: str = "numpy", is_open: bool = False) -> None:
-        """`device` is where the program is to run; if it `is_open`, until a tensor from outside is found elsewhere."""
+    def __init__(self, device: str = "numpy", is_open: bool = False, rolls: bool = True) -> None:
+        """`device` is where the program is to run; if it `is_open`, until a tensor from outside is found elsewhere.
+
+        With `rolls` long loops are one instruction each; an `UnrollError` says that they cannot be.
+        """
         self.is_open = is_open
+        self.rolls = rolls
         self.began = next_sequence_number()  # nodes with smaller numbers are from outside
         self.default_generator = default_generator()
         self.recorder = Recorder(device)
@@ -107,11 +112,18 @@ class Trace:
         self.written: set[int] = set()  # tensors from outside that were given other values, by identity, in the end
         self.arguments: set[Any] = set()  # variables that stand for arguments which operations outside have made
         self.choices: dict[Any, Symbol] = {}  # nodes of `cond` and `while_loop`: what decides which input counts
+        self.may_not_run = False  # whether values decide if there is a first step of a loop
         self.checks: list[Value] = []  # what the numerics guard wants to see finite
+        self.steps: list[Any] = []  # of loops that are being traced, the outermost first
+        self.outside: list[list[Any]] = []  # and the instructions outside of each
+        self.inner: set[Value] = set()  # of the bodies of loops: outside of them these are nothing
+        self.contents: dict[Value, Any] = {}  # of arrays that steps of loops made, which were traced once more
+        self.worlds: list[Any] = []  # of loops and their gradients
         self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
         self._constants: set[Value] = set()  # arrays that the function made without reading any
         self._decisive: dict[Value, TraceError] = {}  # what to say if values that decided are written
         self._settled: dict[int, tuple[Any, ...]] = {}  # by a slot's identity: its optimizer, it, what it will be
+        self._walks = 0  # how many there were
 
     # -- tensors and arrays from outside -----------------------------------------------------------
 
@@ -249,7 +261,7 @@ class Trace:
     def check(self, raws: Iterable[Any]) -> None:
         """Have the numerics guard look at these arrays when the program has run."""
         for raw in raws:
-            if type(raw) is Symbol and raw.dtype.kind in "fc":
+            if type(raw) is Symbol and raw.dtype.kind in "fcV":  # V: bfloat16
                 self.checks.append(raw.value)
 
     # -- randomness --------------------------------------------------------------------------------
@@ -261,7 +273,11 @@ class Trace:
     def _state_of(self, generator: Generator) -> Draws:
         draws = self.draws.get(id(generator))
         if draws is None:
+            inside = self.recorder.instructions
+            if self.outside:  # where a stream begins is read once, outside of all loops
+                self.recorder.instructions = self.outside[0]
             draws = self.draws[id(generator)] = Draws(self._unless_default(generator), self.recorder)
+            self.recorder.instructions = inside
         return draws
 
     def seed(self, generator: Generator, key: int, offset: int = 0) -> bool:
@@ -274,10 +290,18 @@ class Trace:
 
     def next_key(self, generator: Generator, count: int) -> tuple[Any, Any]:
         """What `Generator.next_key` gives, as symbols: every call of the program goes on where the last one ended."""
-        return self._state_of(generator).reserve(count)
+        draws = self._state_of(generator)
+        key, offset = draws.reserve(count)
+        if self.steps and self.recorder.library is not None:
+            raise UnrollError  # which has a place in halves, and moves it by numbers alone
+        for step in self.steps:
+            offset = offset + Symbol(step.place_of(draws), self.recorder)
+        return key, offset
 
     def draw(self, generator: Generator, method: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Tensor:
         """Numbers of a distribution: drawn by NumPy's code when the program runs."""
+        if self.steps:
+            raise UnrollError  # they may have to be drawn before all else runs
         args = tuple([self._drawn_with(x) for x in args])
         named = {name: self._drawn_with(x) for name, x in named.items()}
         with modes.changed(tracing=None):
@@ -293,6 +317,18 @@ class Trace:
         stand_in = self.resolve(x)
         held = self.held.get(id(x))
         return x if held is None or not held.is_written else stand_in
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def roll(self, *loop: Any) -> tuple[list[Tensor], list[Tensor]]:
+        """A long loop as one instruction: see `rolling.roll`."""
+        return roll(self, *loop)
+
+    def refuse_inner(self, program: Program) -> None:
+        """Have loops unrolled if something outside of them uses what is different at every step."""
+        used = values_in((*[one.args for one in program.instructions], *program.wanted(), *self.checks))
+        if not self.inner.isdisjoint(used):
+            raise UnrollError
 
     # -- optimizers --------------------------------------------------------------------------------
 
@@ -361,8 +397,23 @@ class Trace:
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call `function` under this trace."""
-        with modes.changed(tracing=self, checkpointing=None, tapes=()):
+        with modes.changed(tracing=self, tapes=()):
             return function(*args, **kwargs)
+
+    @property
+    def is_walking(self) -> bool:
+        """Whether what is recorded belongs to a walk over a graph."""
+        return self.recorder.walk > 0
+
+    @contextmanager
+    def walking(self) -> Iterator[None]:
+        """Inside, what is recorded belongs to one walk: what it takes from before was kept for it."""
+        self._walks += 1
+        self.recorder.walk = self._walks
+        try:
+            yield
+        finally:
+            self.recorder.walk = 0
 
     def finish(self, arguments: list[Value], outputs: list[Value]) -> Program:
         """The program, with these arguments first among its inputs; what was written to tensors are its updates."""
@@ -399,3 +450,5 @@ class Trace:
         """No more can be traced: who uses a symbol from here on has kept it."""
         self.recorder.closed = True
         self.recorder.aside = nullcontext
+        for world in self.worlds:
+            world.leaves.clear()

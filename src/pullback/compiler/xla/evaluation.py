@@ -5,22 +5,31 @@ Called on arrays it computes them; called by `jax.jit` it is what XLA compiles.
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 import jax
 
 from ..host import HOST
 from ..interpreter import arrays_in
+from ..iteration import ITERATE, Iteration
 from ..program import Instruction, Value, mapped
 
 
 def evaluate(instructions: Iterable[Instruction], arrays: dict[Value, Any], xp: Any) -> None:
     """Run instructions on what is in `arrays`, where their results are put too."""
     find = arrays.__getitem__
+    later: dict[tuple[Value, Value], Any] = {}  # what is given to be computed with again, after something else
+    again: set[Value] = set()
     for instruction in instructions:
-        args = mapped(instruction.args, find)
+        if instruction.after is None:
+            args = mapped(instruction.args, find)
+        else:
+            args = mapped(instruction.args, _waiting(instruction.after, arrays, later, again))
+            again.update(instruction.results)
         try:
-            if instruction.op == "call_custom":
+            if instruction.op == ITERATE:
+                made = _iterated(xp, *args)
+            elif instruction.op == "call_custom":
                 made = _called_back(instruction, args)
             else:
                 made = getattr(xp, instruction.op)(*args)
@@ -28,6 +37,39 @@ def evaluate(instructions: Iterable[Instruction], arrays: dict[Value, Any], xp: 
             error.add_note(f"in {instruction!r}" + (f", {instruction.site}" if instruction.site else ""))
             raise
         arrays.update(zip(instruction.results, arrays_in(made)))
+
+
+def _waiting(
+    token: Value, arrays: dict[Value, Any], later: dict[tuple[Value, Value], Any], again: set[Value]
+) -> Callable[[Value], Any]:
+    """How an instruction that computes something `again` finds its arguments: not before `token` is there.
+
+    XLA would find that the same was computed before; it takes what has gone through a barrier for something else.
+    """
+
+    def find(value: Value) -> Any:
+        if value in again:
+            return arrays[value]
+        if (value, token) not in later:
+            later[value, token] = jax.lax.optimization_barrier((arrays[value], arrays[token]))[0]
+        return later[value, token]
+
+    return find
+
+
+def _iterated(xp: Any, iteration: Iteration, constants: Any, carry: Any, xs: Any) -> list[Any]:
+    """What a loop makes: one loop of XLA's."""
+    *_, next_carry, outputs = iteration.split()
+    body = iteration.body
+
+    def step(state: Any, slices: Any) -> Any:
+        arrays = dict(zip(body.inputs, (*constants, *state, *slices)))
+        arrays.update(body.constants)
+        evaluate(body.instructions, arrays, xp)
+        return tuple([arrays[value] for value in next_carry]), tuple([arrays[value] for value in outputs])
+
+    last, stacked = jax.lax.scan(step, tuple(carry), tuple(xs), iteration.steps, iteration.reverse)
+    return [*last, *stacked]
 
 
 def _called_back(instruction: Instruction, args: tuple[Any, ...]) -> Any:

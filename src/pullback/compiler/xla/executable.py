@@ -9,17 +9,22 @@ import numpy as np
 
 from ...targets import target_for
 from ..drawing_first import DrawnFirst
+from ..passes.rematerialization import rematerialized, saved_bytes
 from ..program import Program, Value
 from .evaluation import evaluate
 
-_MOST_EMBEDDED = 1024  # bytes of a constant that becomes part of the program
+_MOST_EMBEDDED = 1024  # bytes of a constant that becomes part of the program, or of an array that is copied
 
 
 class XlaExecutable:
     """`run(inputs)` gives the outputs of a program and the new values of the inputs that it updates."""
 
     def __init__(self, program: Program, library: Any, device: str) -> None:
-        self.program = program
+        self._drawn = DrawnFirst(program)
+        drawn = frozenset(self._drawn.values)
+        self.program = rematerialized(program, drawn)
+        self.saved_bytes = saved_bytes(self.program, program, drawn)
+        program = self.program
         self.lock = threading.RLock()  # who has it may run the program: its numbers are for one run at a time
         self._compile: Any = target_for(device).compile  # type: ignore[union-attr]
         self._run: Any = None
@@ -30,7 +35,6 @@ class XlaExecutable:
         held = {value: array for value, array in constants.items() if value not in embedded}
         donated = [target for target, _ in program.updates]
         given = [value for value in program.inputs if value not in constants and value not in set(donated)]
-        self._drawn = DrawnFirst(program)
         self._held = list(held.values())
         numbers = {value: i for i, value in enumerate(program.inputs)}
         self._given_numbers = [numbers[value] for value in given]
@@ -55,7 +59,8 @@ class XlaExecutable:
         return self._function([move(array) if type(array) is np.ndarray else array for array in given], donated)
 
     def _split(self, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
-        given = [inputs[number] for number in self._given_numbers]
+        # JAX reads an array of NumPy's where it lies, when it gets to it: the next call's numbers may be there then.
+        given = [_own(inputs[number]) for number in self._given_numbers]
         if self._drawn:
             given += self._drawn.draw(inputs)
         given += self._held
@@ -79,6 +84,12 @@ def _function_of(
         return [known[value] for value in outputs], [known[value] for value in updates]
 
     return function
+
+
+def _own(array: Any) -> Any:
+    """An array that nobody writes to: a copy of a small one of NumPy's, as those are whose contents change by calls."""
+    is_small = type(array) is np.ndarray and array.nbytes <= _MOST_EMBEDDED
+    return np.array(array) if is_small else array
 
 
 def _shardings(arrays: list[Any]) -> Any:

@@ -55,7 +55,7 @@ class Memory:
         """The elements from a location on to the end of its buffer, as one long tensor."""
         buffer, kind = location.buffer, location.buffer.kind
         if kind == "library":
-            whole = self._bound[buffer]
+            whole = self._bound.get(buffer, self._arena)  # before it has been made, only the alignment matters
         elif kind == "temporary":
             whole = self._arena[buffer.offset : buffer.offset + buffer.nbytes]
         elif kind == "constant":

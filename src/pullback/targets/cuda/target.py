@@ -8,7 +8,7 @@ from typing import Any
 from ..kernels import Schedule
 from ..llvm.target import TARGET as PROCESSOR
 from ..protocol import Abilities
-from .operations import CONVOLUTIONS, LOSSES, MAKES_MEMORY, POOLING
+from .operations import LOSSES, MAKES_MEMORY
 
 
 class CudaTarget:
@@ -17,9 +17,14 @@ class CudaTarget:
     name = "cuda"
     abilities = Abilities(
         multiplies_half=True,
+        adds_bias=True,
+        adds_rows=True,
         goes_backwards=False,
-        whole=MAKES_MEMORY | CONVOLUTIONS | POOLING | LOSSES,
+        whole=MAKES_MEMORY | LOSSES,
         makes_memory=MAKES_MEMORY,
+        channels_last=frozenset(("float16", "bfloat16", "float32")),
+        small_loop=1 << 17,
+        reads_once=True,
     )  # fmt: skip
 
     def missing(self) -> str | None:

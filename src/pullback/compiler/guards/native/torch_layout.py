@@ -1,4 +1,4 @@
-"""Where PyTorch's tensors on the processor keep what native code looks at.
+"""Where PyTorch's tensors keep what native code looks at.
 
 Nothing of this is promised by PyTorch: all of it is found by looking for what was put there. `torch_rows.py` tries out
 what is written with it, on tensors of which it is known whether they fit; where one is taken for what it is not, native
@@ -18,7 +18,7 @@ from .... import dtypes
 from .object_layout import word
 
 INLINE = 5  # axes whose lengths and steps are in the tensor itself; those of more are elsewhere, one after the other
-_OF_TENSOR, _OF_STORAGE = 176, 96  # bytes that are looked at
+_OF_TENSOR, _OF_STORAGE = 192, 96  # bytes that are looked at
 _LOW_HALF = 0xFFFFFFFF
 _DTYPES = [getattr(torch, dtype.name) for dtype in dtypes.ALL]
 
@@ -61,10 +61,28 @@ def _bytes(address: int, size: int) -> bytes:
 
 
 @cache
-def torch_layout() -> TorchLayout | None:
-    """Where things are, or None where they are not found."""
+def torch_layout(device: str = "cpu") -> TorchLayout | None:
+    """Where things are, and what is there in tensors on a device; None where they are not found."""
+    if device != "cpu":
+        layout = torch_layout()
+        return None if layout is None else _on_device(layout, device)
     found = _in_tensors(), _in_storages()
     return None if found[0] is None or found[1] is None else TorchLayout(*found[0], *found[1])
+
+
+def _on_device(layout: TorchLayout, device: str) -> TorchLayout | None:
+    """The same places, with what tensors on a device have there."""
+    many = [torch.empty(shape, dtype=dtype, device=device) for dtype in _DTYPES for shape in ((2,), (3, 4, 7))]
+    large = [torch.empty(count, device=device) for count in (1, 5000, 1 << 20)]
+    storages = [one.untyped_storage() for one in (*many, *large)]
+    if any([word(storage._cdata, layout.data) != storage.data_ptr() for storage in storages]):
+        return None
+    keys = {word(one._cdata, layout.keys) for one in (*many, *large)}
+    freed = {word(storage._cdata, layout.freed) for storage in storages}
+    if len(keys) != 1 or len(freed) != 1:
+        return None
+    codes = {dtypes.get(one.dtype).name: word(one._cdata, layout.dtype) & _LOW_HALF for one in many}
+    return layout._replace(plain_keys=keys.pop(), codes=codes, plainly_freed=freed.pop())
 
 
 def _in_tensors() -> tuple[Any, ...] | None:

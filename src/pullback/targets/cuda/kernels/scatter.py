@@ -36,13 +36,18 @@ _LITTLE = 2**26  # comparisons that take less time than sorting
 
 
 @triton.jit
-def _clear(  # type: ignore[no-untyped-def]
-    out, count: tl.constexpr, walk: tl.constexpr, block: tl.constexpr, number: tl.constexpr
-):
-    """Set all elements of an array to zero."""
+def _begin(  # type: ignore[no-untyped-def]
+    onto, out, count: tl.constexpr, walk: tl.constexpr, block: tl.constexpr, number: tl.constexpr,
+    has_onto: tl.constexpr,
+):  # fmt: skip
+    """Set all elements of an array to zero, or to those of another one."""
     element = tl.program_id(0).to(number) * block + tl.arange(0, block)
-    nothing = tl.zeros((block,), out.dtype.element_ty)
-    tl.store(out + offset_of(element, walk), nothing, mask=below(element, count, block))
+    at = offset_of(element, walk)
+    is_there = below(element, count, block)
+    if has_onto:
+        tl.store(out + at, tl.load(onto + at, mask=is_there), mask=is_there)
+    else:
+        tl.store(out + at, tl.zeros((block,), out.dtype.element_ty), mask=is_there)
 
 
 @triton.jit
@@ -96,8 +101,8 @@ def _add_few(  # type: ignore[no-untyped-def]
     tl.store(out + offset_of(element, out_walk), total.to(out.dtype.element_ty), mask=is_there)
 
 
-class _Zeros:
-    """Sets an array to zero."""
+class _Beginning:
+    """Sets an array to what is added to: zeros, or another array with the same strides."""
 
     def __init__(self, shape: Shape, strides: Shape, number: Any) -> None:
         count = prod(shape)
@@ -105,12 +110,15 @@ class _Zeros:
         self._grid = (programs(count, block),)
         self._constants = (count, *walks_in_order(shape, strides), block, number)
 
-    def launch(self, out: Any) -> None:
-        _clear[self._grid](out, *self._constants, **OPTIONS)
+    def launch(self, out: Any, onto: Any = None) -> None:
+        if onto is None:
+            _begin[self._grid](out, out, *self._constants, False, **OPTIONS)
+        elif onto.data_ptr() != out.data_ptr():
+            _begin[self._grid](onto, out, *self._constants, True, **OPTIONS)
 
 
 class ScatterKernel:
-    """Rows added to rows of zeros: sums by key, where the number of the row that is added to is the key."""
+    """Rows added to rows: sums by key, where the number of the row that is added to is the key."""
 
     def __init__(self, kernel: Scatter) -> None:
         self.scratch: list[tuple[str, int]] = []
@@ -123,7 +131,7 @@ class ScatterKernel:
         )
         places = prod(kernel.places)
         self._is_empty, self._has_places = 0 in shape, places > 0
-        self._zeros = _Zeros(shape, kernel.out, number)
+        self._beginning = _Beginning(shape, kernel.out, number)
         beside = (*kernel.outer, *kernel.inner)
         value_beside, out_beside = walks_in_order(
             beside, (*kernel.value[:before], *kernel.value[before + count :]),
@@ -133,7 +141,9 @@ class ScatterKernel:
             kernel.dtype, places, prod(beside), prod(kernel.sizes),
             walk_of(kernel.sizes, kernel.out[before : before + axes]),
             walk_of(kernel.places, kernel.value[before : before + count]), value_beside, out_beside, number,
+            kernel.onto,
         )  # fmt: skip
+        self._has_onto = kernel.onto
         block = min(_BLOCK, power(places))
         self._grid = (programs(places, block),)
         self._constants = (places, walks, walked, kernel.sizes, block, number)
@@ -141,12 +151,13 @@ class ScatterKernel:
             self.scratch = self._sums.scratch
 
     def launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:
-        """Run on value, the indices and out."""
-        value, *indices, out = arrays
+        """Run on what is added to (if that is not zeros), value, the indices and out."""
+        onto = without_bool(arrays[0]) if self._has_onto else None
+        value, *indices, out = arrays[self._has_onto :]
         if self._is_empty:
             return
         value, out = without_bool(value), without_bool(out)
-        self._zeros.launch(out)
+        self._beginning.launch(out, onto)
         if self._has_places:
             _keys[self._grid](tuple(indices), scratch[0], *self._constants, **OPTIONS)
             self._sums.launch(value, out, scratch)
@@ -164,7 +175,7 @@ class ScatterAlongKernel:
         self._constants: tuple[Any, ...]
         if kernel.count > _FEW and prod(shape) * kernel.count > _LITTLE:
             places = prod(given)
-            self._zeros = _Zeros(shape, kernel.out, number)
+            self._beginning = _Beginning(shape, kernel.out, number)
             nothing: Walk = ((), ())
             self._sums = SegmentSums(
                 kernel.dtype, places, 1, prod(shape), walk_of(shape, kernel.out), walk_of(given, kernel.value),
@@ -193,6 +204,6 @@ class ScatterAlongKernel:
         if self._sums is None:
             _add_few[self._grid](value, index, out, *self._constants, **OPTIONS)
         else:
-            self._zeros.launch(out)
+            self._beginning.launch(out)
             _keys_along[self._grid](index, scratch[0], *self._constants, **OPTIONS)
             self._sums.launch(value, out, scratch)

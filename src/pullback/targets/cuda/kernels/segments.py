@@ -51,12 +51,16 @@ def _added_within(is_first, total, is_next_first, following):
 
 
 @triton.jit
-def _written(total, kind: tl.constexpr, is_truth: tl.constexpr):  # type: ignore[no-untyped-def]
-    """A sum that began with zero, as it is written."""
+def _write(pointer, total, is_there, is_truth: tl.constexpr, adds: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Write a sum that began with zero, or with what is there."""
+    kind = pointer.dtype.element_ty
+    began = tl.zeros_like(total)
+    if adds:
+        began = tl.load(pointer, mask=is_there, other=0).to(total.dtype)
     if is_truth:
-        return (total != 0).to(kind)
+        tl.store(pointer, (total + began != 0).to(kind), mask=is_there)
     else:
-        return (total + tl.zeros_like(total)).to(kind)
+        tl.store(pointer, (total + began).to(kind), mask=is_there)
 
 
 @triton.jit
@@ -65,7 +69,7 @@ def _sum_chunks(  # type: ignore[no-untyped-def]
     count: tl.constexpr, columns: tl.constexpr,
     out_targets: tl.constexpr, value_places: tl.constexpr, value_beside: tl.constexpr, out_beside: tl.constexpr,
     row_block: tl.constexpr, column_block: tl.constexpr, kind: tl.constexpr, is_truth: tl.constexpr,
-    number: tl.constexpr,
+    adds: tl.constexpr, number: tl.constexpr,
 ):  # fmt: skip
     column_programs: tl.constexpr = (columns + column_block - 1) // column_block
     program = tl.program_id(0)
@@ -89,7 +93,7 @@ def _sum_chunks(  # type: ignore[no-untyped-def]
     goes_on = is_row & (key == tl.load(keys + start + row_block, mask=start + row_block < count, other=-1))
     to = offset_of(key.to(number), out_targets)[:, None] + offset_of(column, out_beside)[None, :]
     is_whole = is_last & (began == 0) & (goes_on == 0)
-    tl.store(out + to, _written(total, out.dtype.element_ty, is_truth), mask=is_whole[:, None] & is_column)
+    _write(out + to, total, is_whole[:, None] & is_column, is_truth, adds)
     if count > row_block:
         part = tl.zeros((row_block, 1), number) + chunk.to(number) * columns + column[None, :]
         tl.store(heads + part, total, mask=(is_last & began)[:, None] & is_column)
@@ -101,7 +105,7 @@ def _join_chunks(  # type: ignore[no-untyped-def]
     keys, out, heads, tails,
     count: tl.constexpr, columns: tl.constexpr, out_targets: tl.constexpr, out_beside: tl.constexpr,
     row_block: tl.constexpr, column_block: tl.constexpr, joined: tl.constexpr, is_truth: tl.constexpr,
-    number: tl.constexpr,
+    adds: tl.constexpr, number: tl.constexpr,
 ):  # fmt: skip
     column_programs: tl.constexpr = (columns + column_block - 1) // column_block
     program = tl.program_id(0)
@@ -124,14 +128,15 @@ def _join_chunks(  # type: ignore[no-untyped-def]
             first += joined
             is_same = tl.sum(same.to(tl.int32)) == joined
         to = offset_of(key.to(number), out_targets) + offset_of(column, out_beside)
-        tl.store(out + to, _written(total, out.dtype.element_ty, is_truth), mask=is_column)
+        _write(out + to, total, is_column, is_truth, adds)
 
 
 @dataclass(frozen=True)
 class SegmentSums:
     """Sums by key of `count` rows of `columns` elements. A key is a number below `targets`.
 
-    Walks go over the result by key, over the values by row, and over both along a row.
+    Walks go over the result by key, over the values by row, and over both along a row. Sums are written, or added to
+    what is there if it `adds`.
     """
 
     dtype: str
@@ -143,6 +148,7 @@ class SegmentSums:
     value_beside: Walk
     out_beside: Walk
     number: Any
+    adds: bool = False
 
     @property
     def column_block(self) -> int:
@@ -179,10 +185,10 @@ class SegmentSums:
         _sum_chunks[(chunks * column_programs,)](
             value, sorted_keys, order, out, heads, tails, self.count, self.columns, self.out_targets,
             self.value_places, self.value_beside, self.out_beside, self.row_block, self.column_block,
-            language_type(summed_in(self.dtype)), is_truth, self.number, **OPTIONS,
+            language_type(summed_in(self.dtype)), is_truth, self.adds, self.number, **OPTIONS,
         )  # fmt: skip
         if chunks > 1:
             _join_chunks[((chunks - 1) * column_programs,)](
                 sorted_keys, out, heads, tails, self.count, self.columns, self.out_targets, self.out_beside,
-                self.row_block, self.column_block, _JOINED, is_truth, self.number, **OPTIONS,
+                self.row_block, self.column_block, _JOINED, is_truth, self.adds, self.number, **OPTIONS,
             )  # fmt: skip

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, Callable, Protocol, Sequence
 
 from ... import custom_kernels as described
+from .cross_entropy import CrossEntropyKernel
 from .extreme import ExtremeKernel
 from .gather import GatherAlongKernel, GatherKernel
 from .philox import PhiloxKernel
@@ -32,6 +33,7 @@ KERNELS: dict[type, Callable[[Any], Kernel]] = {
     described.Philox: PhiloxKernel,
     described.Running: RunningKernel,
     described.Extreme: ExtremeKernel,
+    described.CrossEntropy: CrossEntropyKernel,
     described.Scan: ScanKernel,
     described.ScanGradient: ScanGradientKernel,
 }

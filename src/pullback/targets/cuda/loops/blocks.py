@@ -4,7 +4,8 @@ A block is some rows by some columns. Kinds of loops:
 
 `flat`      all elements are alike: one row of them, cut into blocks
 `tiles`     the same where arrays have their neighbours along different axes: blocks are square
-`columns`   sums of columns: a program has some columns, and goes down a stripe of the rows
+`columns`   sums of columns, or several numbers that each column has: a program has some columns, and goes down a stripe
+            of the rows
 `rows`      something belongs to rows: a program has whole rows, a block of them at a time
 `long`      rows that are too long for that are gone over in pieces, once for every reduction that waits for another
 
@@ -25,6 +26,8 @@ _MOST_STRIPES = 264  # two programs for each multiprocessor of the largest GPUs
 _FLAT_BLOCK = 2048
 _FEW_ARRAYS = 5  # with more of them a program has fewer elements of each at once
 _SMALL = 1 << 18  # elements that are summed up in one go
+_MOST_IN_TURN = 4  # blocks for which a program reads what belongs to its columns
+_MOST_COLUMNS = 2048  # of rows that are short enough for several of them to be in a block
 _LONG_BLOCK = 4096  # elements of a long row that a program has at once
 
 
@@ -87,17 +90,25 @@ def blocks_of(loop: Loop) -> Blocks:
         programs = -(-columns // column_block)
         stripes, row_block = 1, 1
         if accumulated:
-            column_block = min(2 * _FLAT_BLOCK, _power(columns))
+            column_block = min(2 * most, _power(columns))
             programs = min(-(-columns // column_block), 2 * _MOST_STRIPES)
     elif kind == "tiles":
         row_block, column_block = min(32, _power(rows)), min(32, _power(columns))
         stripes, programs = -(-rows // row_block), -(-columns // column_block)
+    elif kind == "columns" and not accumulated:
+        column_block = min(128, _power(columns))
+        row_block = min(_FLAT_BLOCK // column_block, _power(rows))
+        programs, row_blocks = -(-columns // column_block), -(-rows // row_block)
+        stripes = -(-row_blocks // max(1, min(_MOST_IN_TURN, row_blocks * programs // (4 * _MOST_STRIPES))))
     elif kind == "columns":
-        row_block = min(32, _power(rows))
         is_small = rows * columns <= _SMALL
-        column_block = min(32 if is_small else max(128, 2048 // row_block), _power(columns))
+        # Where elements are written too, wide blocks keep more of them on their way.
+        high, wide = (32, 32) if is_small else (4, 64) if len(accumulated) == len(loop.writes) else (16, 512)
+        row_block, column_block = min(high, _power(rows)), min(wide, _power(columns))
+        if len(accumulated) > 2:  # whole blocks of each sum are in registers
+            row_block = max(1, min(row_block, _FLAT_BLOCK // (column_block * (1 if len(accumulated) <= 4 else 2))))
         programs = -(-columns // column_block)
-        stripes = 1 if is_small else max(1, min(-(-rows // row_block), 3 * _MOST_STRIPES // programs))
+        stripes = 1 if is_small else max(1, min(-(-rows // row_block), 4 * _MOST_STRIPES // programs))
     else:
         programs = 1
         if kind == "rows":
@@ -109,7 +120,7 @@ def blocks_of(loop: Loop) -> Blocks:
         if accumulated:
             stripes = min(stripes, 2 * _MOST_STRIPES)
     stripes, programs = max(stripes, 1), max(programs, 1)
-    warps = 4 if kind == "flat" and column_block > 256 else _warps(row_block * column_block)
+    warps = 4 if kind == "columns" or (kind == "flat" and column_block > 256) else _warps(row_block * column_block)
     if kind == "rows" and accumulated:  # what is gathered takes registers: fewer threads, and more of them each
         warps = max(row_block * column_block // 1024, 1)
     return Blocks(loop, kind, rows, columns, row_block, column_block, stripes, programs, warps, levels, accumulated)
@@ -130,12 +141,23 @@ def _kind(loop: Loop, levels: tuple[str, ...], columns: int) -> str:
         return "rows" if columns <= _LONGEST_ROW else "long"
     if "column_sum" in ops:
         return "columns"
+    if _has_numbers_of_columns(loop, levels, columns) and not ops & set(TOTAL):
+        return "columns"
     if loop.outer and len(loop.inner) == 1 and not ops & set(TOTAL):
         accesses = [*loop.reads, *(write.access for write in loop.writes)]
         if loop.outer[-1] >= 16 and columns >= 16:
             if any(abs(access.strides[-2]) == 1 and abs(access.strides[-1]) > 1 for access in accesses):
                 return "tiles"
     return "flat"
+
+
+def _has_numbers_of_columns(loop: Loop, levels: tuple[str, ...], columns: int) -> bool:
+    """Whether each column has several numbers of its own, and arrays are gone through along rows."""
+    if not loop.outer or not 16 <= columns <= _MOST_COLUMNS:
+        return False
+    of_columns = [n for n, step in enumerate(loop.steps) if step.op == "read" and levels[n] == "column"]
+    accesses = [*loop.reads, *(write.access for write in loop.writes)]
+    return len(of_columns) > 1 and all(access.strides[-1] in (0, 1) for access in accesses)
 
 
 def _levels(loop: Loop) -> tuple[str, ...]:

@@ -6,14 +6,14 @@ import hashlib
 import linecache
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 from ...kernels import Loop
 from .blocks import Blocks, blocks_of
 from .reductions import finishing_programs, is_in_parts, parts_of
 from .source import written
 
-_HEAD = """import triton
+HEAD = """import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
@@ -33,8 +33,8 @@ class LoopKernel:
     def _take(self, blocks: Blocks) -> None:
         main, finish = written(blocks)
         self.blocks = blocks
-        self.source = _HEAD + main + ("\n\n" + finish if finish else "")
-        made = _compiled(self.source)
+        self.source = HEAD + main + ("\n\n" + finish if finish else "")
+        made = compiled(self.source)
         self._main, self._finish = made["loop"], made.get("finish")
 
     def launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:
@@ -50,11 +50,34 @@ class LoopKernel:
             self._launch(arrays, scratch)
 
     def _launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:
+        for launch in self.launches(arrays, scratch):
+            launch.run()
+
+    def launches(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> list[Launch]:
+        """What has to be launched, one after the other."""
         blocks = self.blocks
         gathered = scratch if self.scratch else [arrays[-1]] * len(blocks.accumulated)  # which nobody touches
-        self._main[(blocks.programs,)](*arrays, *gathered, num_warps=blocks.warps, enable_fp_fusion=True)
+        arguments = (*arrays, *gathered)
+        found = [Launch(self._main, blocks.programs, arguments, {"num_warps": blocks.warps})]
         if self._finish is not None:
-            self._finish[(finishing_programs(blocks),)](*arrays, *gathered, num_warps=4, enable_fp_fusion=True)
+            found.append(Launch(self._finish, finishing_programs(blocks), arguments, {"num_warps": 4}))
+        return found
+
+
+class Launch(NamedTuple):
+    """A kernel of Triton's, how many programs it has, and its arguments."""
+
+    function: Any
+    programs: int
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def run(self) -> None:
+        self.function[(self.programs,)](*self.arguments, enable_fp_fusion=True, **self.options)
+
+    def compiled(self) -> Any:
+        """Triton's kernel, compiled and not loaded."""
+        return self.function.warmup(*self.arguments, grid=(self.programs,), enable_fp_fusion=True, **self.options)
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +87,7 @@ def kernel_for(loop: Loop) -> LoopKernel:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str) -> dict[str, Any]:
+def compiled(source: str) -> dict[str, Any]:
     """What a text defines. Triton reads the text of functions again, and finds it under their file's name."""
     name = f"<pullback loop {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)

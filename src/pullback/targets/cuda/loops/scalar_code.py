@@ -50,9 +50,14 @@ def number(value: Any, dtype: str) -> str:
 
 
 def converted(x: str, source: str, target: str) -> str:
-    """A value of one dtype as another; one of half precision is rounded to it."""
+    """A value of one dtype as another; one of half precision is rounded to it.
+
+    Between operations of half precision values are not. What leaves them is: others may read it from memory.
+    """
     if source == target:
         return x
+    if source in _HALF:
+        x = f"{x}.to({type_name(source)}).to(tl.float32)"
     if target == "bool":
         return f"({x} != 0)"
     if target in _HALF:

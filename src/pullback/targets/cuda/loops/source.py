@@ -21,16 +21,18 @@ from .reductions import (
 )
 from .scalar_code import computed_in, converted, expression, number, stored, type_name
 
+_STAGES = 3  # blocks of rows that are on their way at once
+
 
 def written(blocks: Blocks) -> tuple[str, str]:
     """The text of the kernel `loop`, and of `finish`, which puts the parts of several programs together ("" if none).
 
     Both take the arrays that are read, those that are written, then those of the parts, one for each that is gathered.
     """
-    return _Writer(blocks).text(), finish_text(blocks) if is_in_parts(blocks) else ""
+    return Writer(blocks).text(), finish_text(blocks) if is_in_parts(blocks) else ""
 
 
-class _Writer:
+class Writer:
     """Writes the lines of a kernel, those of a loop's body further in."""
 
     def __init__(self, blocks: Blocks) -> None:
@@ -42,6 +44,8 @@ class _Writer:
         self.index = "tl.int64" if self._is_wide() else "tl.int32"
         self.row_mask = blocks.rows % blocks.row_block != 0 or not blocks.rows
         self.column_mask = blocks.columns % blocks.column_block != 0 or not blocks.columns
+        self.columns = str(blocks.columns)
+        self.is_apart = is_in_parts(blocks)
         self._dense = _dense(blocks.inner)
         self.shape = f"({blocks.row_block}, {blocks.column_block})"
 
@@ -95,7 +99,9 @@ class _Writer:
         self._steps(lambda level: level in ("number", "column"))
         self._accumulators()
         if blocks.stripes < blocks.row_blocks:
-            self.line(f"for block in range(stripe, {blocks.row_blocks}, {blocks.stripes}):")
+            # Whole rows are much at once: the next ones are read while these are computed with.
+            over, ahead = ("tl.range", f", num_stages={_STAGES}") if blocks.kind == "rows" else ("range", "")
+            self.line(f"for block in {over}(stripe, {blocks.row_blocks}, {blocks.stripes}{ahead}):")
             self.indent += 1
             self._rows("block")
             self._body()
@@ -147,7 +153,7 @@ class _Writer:
         block = block if blocks.column_block < blocks.columns else "0"
         self.line(f"column = {self._numbers(block, blocks.column_block)}[None, :])")
         if self.column_mask:
-            self.line(f"is_column = column < {blocks.columns}")
+            self.line(f"is_column = column < {self.columns}")
         self._coordinates("column", blocks.inner, len(blocks.outer))
 
     def _numbers(self, block: str, size: int) -> str:
@@ -308,8 +314,7 @@ class _Writer:
 
     def _gathered(self) -> None:
         """What a program has gathered goes to its parts, or to the result if nobody else has any."""
-        blocks = self.blocks
-        apart = is_in_parts(blocks)
+        blocks, apart = self.blocks, self.is_apart
         for n in blocks.accumulated:
             write = self.loop.writes[n]
             step = self.loop.steps[write.step]

@@ -5,6 +5,10 @@ A program is a record that points to a table of calls; both are arrays of 64-bit
 parts t, t + threads, ...; a call of one part is thread 0's. A call that must not begin before what others do has ended
 has a barrier before it. One thread alone does all parts of everything in order, with the same results to the last bit.
 
+A call without a function is a loop: its arrays are a record for each thread, with a table of calls of its own and the
+places in it that move from step to step. The threads go through the steps side by side, as through any other calls; a
+loop in which nothing has several parts is thread 0's.
+
 The pool is a block of words too. A run is announced by changing its word `announced`, which holds a counter and, in the
 lowest byte, how many threads it is for: a worker whose number is not below that has nothing to do. The others join:
 they add one to the word `joined`, which has the same counter, how many have joined in the lowest seven bits, and above
@@ -29,6 +33,9 @@ from .fixed_code import filled, linked
 CALL_WORDS = 6
 # Words of a program: calls, their number, patches, their number, scratch memory, its bytes per thread, threads,
 # two functions of BLAS: to set and to get the number of its threads, or zeros; and how often to look for workers.
+#: Words of a loop: calls, their number, steps, moves, their number; of a move: the address of a pointer, and the bytes
+#: it moves by.
+LOOP_WORDS, MOVE_WORDS = 5, 2
 #: Words of a patch: the address of a pointer, the number of the base it is made from, and the bytes to add.
 PATCH_WORDS = 3
 

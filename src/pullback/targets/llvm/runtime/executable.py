@@ -17,8 +17,10 @@ import numpy as np
 
 from ... import custom_kernels
 from ...kernels import Call, Host, Location, Loop, Product, Schedule
+from ...repeats import expanded, is_native, kernels_within
 from . import dispatch as runtime, host_calls, threads as pool
-from .sharing import Shared, shared
+from .sharing import Shared, SharedLoop, every_call, shared
+from .table import Table
 
 #: Nanoseconds of work from which on a run lets other Python threads run: giving the lock up and taking it costs too.
 RELEASE_COST = 20_000.0
@@ -29,7 +31,7 @@ class _Span:
     """Native calls without Python between them: the address of their program, and the arrays that hold it."""
 
     program: int
-    calls: list[Shared]
+    calls: list[Shared | SharedLoop]
     words: tuple[np.ndarray, ...]
 
 
@@ -51,9 +53,9 @@ class Executable:
         offset = -(-schedule.arena_bytes // 64) * 64
         pieces = _pieces(schedule.calls)
         spans, needed = shared([piece for piece in pieces if isinstance(piece, list)], threads, offset)
-        native = [one for span in spans for one in span]
+        native = [one for span in spans for one in every_call(span)]
         scratch = max([one.native.emitted.scratch for one in native], default=0)
-        self.cost: float = sum([one.native.emitted.cost for one in native])
+        self.cost: float = sum([one.cost for span in spans for one in span])
         self._most_threads = threads
         self.threads: int = min(threads, max([one.parts for one in native], default=1))
         self._scratch_stride = -(-scratch // 64) * 64
@@ -174,33 +176,18 @@ class Executable:
             return self._constants[buffer]
         return buffer.index + (self._inputs if buffer.kind == "output" else 0)
 
-    def _span(self, calls: list[Shared]) -> _Span:
-        tables = np.zeros(sum(len(one.call.reads) + len(one.call.writes) for one in calls) + 1, np.int64)
-        records = np.zeros((len(calls), runtime.CALL_WORDS), np.int64)
-        patches: list[tuple[int, int, int]] = []
-        slot = 0
-        for record, one in zip(records, calls):
-            first = tables.ctypes.data + 8 * slot
-            units = one.native.emitted.units
-            record[:] = (one.native.address, first, units, one.parts, one.chunk, one.barrier)
-            for location in (*one.call.reads, *one.call.writes):
-                memory = self._memory(location)
-                if isinstance(memory, int):
-                    patches.append((tables.ctypes.data + 8 * slot, memory, location.offset))
-                else:
-                    tables[slot] = memory.ctypes.data + location.offset
-                slot += 1
-        patience = sum([one.native.emitted.cost for one in calls]) * runtime.PATIENCE / runtime.LOOK_COST
-        patched = np.array(patches, np.int64).reshape(-1, runtime.PATCH_WORDS)
+    def _span(self, calls: list[Shared | SharedLoop]) -> _Span:
+        table = Table(calls, self._memory, self.threads)
+        patience = sum([one.cost for one in calls]) * runtime.PATIENCE / runtime.LOOK_COST
         program = np.array(
             [
-                records.ctypes.data, len(records), patched.ctypes.data, len(patched),
+                table.address, len(calls), table.patches.ctypes.data, len(table.patches),
                 self._arena.ctypes.data + self._scratch_offset, self._scratch_stride,
                 min(self._most_threads, max([1, *(one.parts for one in calls)])), *self._blas, int(patience),
             ],
             np.int64,
         )  # fmt: skip
-        return _Span(program.ctypes.data, calls, (tables, records, patched, program))
+        return _Span(program.ctypes.data, calls, (*table.words, table.patches, program))
 
 
 def build(schedule: Schedule, threads: int | None = None, host: Any = None) -> Executable:
@@ -228,15 +215,11 @@ def _allocated(nbytes: int, schedule: Schedule) -> np.ndarray:
         ) from None
 
 
-def _hosted(call: Call) -> bool:
-    return isinstance(call.kernel, Host)
-
-
 def _pieces(calls: list[Call]) -> list[Any]:
-    """Host calls, and lists of the native calls between them."""
+    """Host calls, and lists of the native calls between them. Loops with host calls in them are taken step by step."""
     pieces: list[Any] = []
-    for call in calls:
-        if _hosted(call):
+    for call in [one for whole in calls for one in ([whole] if is_native(whole) else expanded([whole]))]:
+        if isinstance(call.kernel, Host):
             pieces.append(call)
         elif pieces and isinstance(pieces[-1], list):
             pieces[-1].append(call)
@@ -247,7 +230,7 @@ def _pieces(calls: list[Call]) -> list[Any]:
 
 def _blas_functions(calls: list[Call]) -> tuple[int, int]:
     """How to keep BLAS from starting threads of its own, if a call may use it."""
-    return pool.blas_functions() if any(_may_use_blas(call.kernel) for call in calls) else (0, 0)
+    return pool.blas_functions() if any(_may_use_blas(call.kernel) for call, _ in kernels_within(calls)) else (0, 0)
 
 
 def _may_use_blas(kernel: Any) -> bool:

@@ -10,6 +10,8 @@ WALK = """
 %Call = type { ptr, ptr, i64, i64, i64, i64 }
 %Program = type { ptr, i64, ptr, i64, ptr, i64, i64, ptr, ptr, i64 }
 %Patch = type { ptr, i64, i64 }
+%Repeat = type { ptr, i64, i64, ptr, i64 }
+%Move = type { ptr, i64 }
 
 ; How many runs keep BLAS at one thread, how many it had before, a lock for the two, and whether a fork is under way.
 @pullback_blas = global [4 x i64] zeroinitializer
@@ -22,6 +24,14 @@ entry:
   %stride = load i64 from %Program, ptr %program, i64 0, i32 5
   %scratch.offset = mul i64 %stride, %thread
   %scratch = getelementptr i8, ptr %scratch.base, i64 %scratch.offset
+  call void @walk.calls(ptr %calls, i64 %count, i64 %thread, i64 %threads, ptr %pool, ptr %scratch)
+  ret void
+}
+
+define internal void @walk.calls(
+  ptr %calls, i64 %count, i64 %thread, i64 %threads, ptr %pool, ptr %scratch
+) nounwind {
+entry:
   %together = icmp sgt i64 %threads, 1
   br label %head
 
@@ -46,7 +56,17 @@ meet:
   br label %ready
 
 ready:
-  br label %part.head
+  %repeats = icmp eq ptr %function, null
+  br i1 %repeats, label %repeat, label %part.head
+
+repeat:
+  %joins = icmp slt i64 %thread, %parts
+  br i1 %joins, label %repeat.do, label %done
+
+repeat.do:
+  %own = getelementptr %Repeat, ptr %arrays, i64 %thread
+  call void @repeat(ptr %own, i64 %thread, i64 %threads, ptr %pool, ptr %scratch)
+  br label %done
 
 part.head:
   %part = phi i64 [ %thread, %ready ], [ %part.next, %part.do ]
@@ -63,6 +83,57 @@ part.do:
   br label %part.head
 
 done:
+  %next = add i64 %i, 1
+  br label %head
+
+end:
+  ret void
+}
+
+; A loop: its calls, over and over, with the places of arrays moved after every step, and moved back at the end. Every
+; thread has places of its own.
+define internal void @repeat(ptr %loop, i64 %thread, i64 %threads, ptr %pool, ptr %scratch) nounwind {
+entry:
+  %calls = load ptr, ptr %loop
+  %count = load i64 from %Repeat, ptr %loop, i64 0, i32 1
+  %steps = load i64 from %Repeat, ptr %loop, i64 0, i32 2
+  br label %head
+
+head:
+  %step = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %step, %steps
+  br i1 %more, label %body, label %end
+
+body:
+  call void @walk.calls(ptr %calls, i64 %count, i64 %thread, i64 %threads, ptr %pool, ptr %scratch)
+  call void @move(ptr %loop, i64 1)
+  %next = add i64 %step, 1
+  br label %head
+
+end:
+  %back = sub i64 0, %steps
+  call void @move(ptr %loop, i64 %back)
+  ret void
+}
+
+define internal void @move(ptr %loop, i64 %times) nounwind {
+entry:
+  %moves = load ptr from %Repeat, ptr %loop, i64 0, i32 3
+  %count = load i64 from %Repeat, ptr %loop, i64 0, i32 4
+  br label %head
+
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %body, label %end
+
+body:
+  %slot = load ptr from %Move, ptr %moves, i64 %i
+  %stride = load i64 from %Move, ptr %moves, i64 %i, i32 1
+  %distance = mul i64 %stride, %times
+  %before = load i64, ptr %slot
+  %after = add i64 %before, %distance
+  store i64 %after, ptr %slot
   %next = add i64 %i, 1
   br label %head
 

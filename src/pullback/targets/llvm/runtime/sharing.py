@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Iterator
 
-from ...kernels import Access, Buffer, Call, Location, Loop, Step, Write
+from ...kernels import Access, Buffer, Call, Location, Loop, Repeat, Step, Write
+from ...repeats import first_calls, step_calls
 from ..code import ITEMSIZE
 from .natives import Native, functions_for
 
@@ -19,13 +20,87 @@ MOST_PARTIALS = 8
 
 @dataclass
 class Shared:
-    """A call with its native function, its parts of `chunk` units each, and whether a barrier comes before it."""
+    """A call with its native function, its parts of `chunk` units each, and whether a barrier comes before it.
+
+    `moves` are the bytes that its arrays move by after a step of each loop around it, the outermost first.
+    """
 
     call: Call
     native: Native
     parts: int
     chunk: int
     barrier: bool = False
+    moves: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def cost(self) -> float:
+        return self.native.emitted.cost
+
+
+@dataclass
+class SharedLoop:
+    """A loop: what it does at every step, whether one thread does it alone, and whether a barrier comes before it."""
+
+    call: Call
+    body: list[Shared | SharedLoop] = field(default_factory=list)
+    barrier: bool = False
+
+    @property
+    def steps(self) -> int:
+        return self.call.kernel.steps
+
+    @property
+    def parts(self) -> int:
+        return max([one.parts for one in self.body], default=1)
+
+    @property
+    def cost(self) -> float:
+        return self.steps * sum([one.cost for one in self.body])
+
+
+@dataclass
+class _Moving:
+    """A call, and the bytes that its arrays move by after a step of each loop around it."""
+
+    call: Call
+    moves: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass
+class _Loop:
+    call: Call
+    body: list[_Moving | _Loop]
+
+
+def _unfolded(call: Call, ahead: list[Call]) -> list[_Moving | _Loop]:
+    """A call as it is in the first step of the loops around it; `ahead` is it one step later in each of these."""
+    if not isinstance(call.kernel, Repeat):
+        moves = [
+            tuple([y.offset - x.offset for x, y in zip((*call.reads, *call.writes), (*next.reads, *next.writes))])
+            for next in ahead
+        ]
+        return [_Moving(call, tuple(moves))]
+    before = [_unfolded(one, list(later)) for one, *later in zip(first_calls(call), *map(first_calls, ahead))]
+    steps = [step_calls(call, 0), *[step_calls(next, 0) for next in ahead], step_calls(call, 1)]
+    body = [_unfolded(one, list(later)) for one, *later in zip(*steps)]
+    return [*[one for ones in before for one in ones], _Loop(call, [one for ones in body for one in ones])]
+
+
+def _moving(items: list[_Moving | _Loop]) -> Iterator[_Moving]:
+    for item in items:
+        if isinstance(item, _Loop):
+            yield from _moving(item.body)
+        else:
+            yield item
+
+
+def every_call(items: list[Shared | SharedLoop]) -> Iterator[Shared]:
+    """Calls and those in loops."""
+    for item in items:
+        if isinstance(item, SharedLoop):
+            yield from every_call(item.body)
+        else:
+            yield item
 
 
 def parts_of(native: Native, threads: int) -> tuple[int, int]:
@@ -47,56 +122,69 @@ def parts_of(native: Native, threads: int) -> tuple[int, int]:
     return -(-emitted.units // chunk), chunk
 
 
-def shared(spans: list[list[Call]], threads: int, offset: int) -> tuple[list[list[Shared]], int]:
+def shared(spans: list[list[Call]], threads: int, offset: int) -> tuple[list[list[Any]], int]:
     """Native calls for that many threads, with those that combine partial results, and the bytes those results need.
 
     `offset` is where in the arena partial results may be: all calls use the same place, one after the other.
     """
-    natives = iter(functions_for([call.kernel for calls in spans for call in calls]))
+    trees = [[item for call in calls for item in _unfolded(call, [])] for calls in spans]
+    calls = [one for items in trees for one in _moving(items)]
+    natives = functions_for([one.call.kernel for one in calls])
     needed = 0
-    planned: list[list[Shared]] = []
-    combining: list[list[list[Call]]] = []  # after each call of each span
-    for calls in spans:
-        planned.append([])
-        combining.append([])
-        for call in calls:
-            native = next(natives)
-            parts, chunk = parts_of(native, threads)
-            after: list[Call] = []
-            if parts > 1 and native.emitted.partials:
-                call, after, used = _with_partials(call, native, parts, offset)
-                needed = max(needed, used)
-            planned[-1].append(Shared(call, native, parts, chunk))
-            combining[-1].append(after)
+    planned: list[Shared] = []
+    combining: list[list[_Moving]] = []  # after each call
+    for one, native in zip(calls, natives):
+        parts, chunk = parts_of(native, threads)
+        after: list[_Moving] = []
+        if parts > 1 and native.emitted.partials:
+            one, after, used = _with_partials(one, native, parts, offset)
+            needed = max(needed, used)
+        planned.append(Shared(one.call, native, parts, chunk, moves=one.moves))
+        combining.append(after)
     # All at once: what is not known yet is compiled together.
-    natives = iter(functions_for([call.kernel for span in combining for after in span for call in after]))
-    result: list[list[Shared]] = []
-    for ones, afters in zip(planned, combining):
-        result.append([])
-        for one, after in zip(ones, afters):
-            result[-1].append(one)
-            for call in after:
-                native = next(natives)
+    natives = functions_for([one.call.kernel for after in combining for one in after])
+    made, combined = zip(planned, combining), iter(natives)
+
+    def filled(items: list[_Moving | _Loop]) -> list[Shared | SharedLoop]:
+        result: list[Shared | SharedLoop] = []
+        for item in items:
+            if isinstance(item, _Loop):
+                result.append(SharedLoop(item.call, filled(item.body)))
+                continue
+            one, after = next(made)
+            result.append(one)
+            for extra in after:
+                native = next(combined)
                 parts, chunk = (1, native.emitted.units) if native.emitted.partials else parts_of(native, threads)
-                result[-1].append(Shared(call, native, parts, chunk))
-        _place_barriers(result[-1])
-    return result, needed
+                result.append(Shared(extra.call, native, parts, chunk, moves=extra.moves))
+        return result
+
+    results = [filled(items) for items in trees]
+    for items in results:
+        _place_barriers(items)
+    return results, needed
 
 
-def _with_partials(call: Call, native: Native, parts: int, offset: int) -> tuple[Call, list[Call], int]:
+def _with_partials(one: _Moving, native: Native, parts: int, offset: int) -> tuple[_Moving, list[_Moving], int]:
     """A call that writes partial results to the arena, those that combine them, and the bytes between."""
+    call = one.call
     arrays = [*call.reads, *call.writes]
-    combining: list[Call] = []
+    moves = [list(distances) for distances in one.moves]
+    combining: list[_Moving] = []
     used = 0
     for number, nbytes, operation in native.emitted.partials:
         place = Buffer("temporary", -1, parts * nbytes)
         place.offset = offset + used
         used += -(-place.nbytes // 64) * 64
         kernel = combination(call.kernel, number, nbytes, operation, parts)
-        combining.append(Call(kernel, [Location(place)], [arrays[number]], call.site))
+        combined = Call(kernel, [Location(place)], [arrays[number]], call.site)
+        combining.append(_Moving(combined, tuple([(0, distances[number]) for distances in moves])))
         arrays[number] = Location(place)
+        for distances in moves:
+            distances[number] = 0
     split = len(call.reads)
-    return Call(call.kernel, arrays[:split], arrays[split:], call.site), combining, used
+    partial = Call(call.kernel, arrays[:split], arrays[split:], call.site)
+    return _Moving(partial, tuple(map(tuple, moves))), combining, used
 
 
 def combination(kernel: Any, number: int, nbytes: int, operation: str, parts: int) -> Loop:
@@ -123,14 +211,23 @@ def combination(kernel: Any, number: int, nbytes: int, operation: str, parts: in
 # -- barriers ------------------------------------------------------------------------------------
 
 
-def _place_barriers(calls: list[Shared]) -> None:
-    """A barrier before each call that meets the memory of one since the last barrier, run by other threads."""
+def _place_barriers(calls: list[Shared | SharedLoop]) -> None:
+    """A barrier before each call that meets the memory of one since the last barrier, run by other threads.
+
+    One before every step of a loop that threads share keeps it apart from the step before.
+    """
     since: list[Shared] = []
     for one in calls:
-        if any((one.parts > 1 or other.parts > 1) and _conflict(one.call, other.call) for other in since):
+        own = list(every_call([one]))
+        is_shared = one.parts > 1
+        if any((is_shared or other.parts > 1) and _conflict(x.call, other.call) for other in since for x in own):
             one.barrier = True
             since.clear()
-        since.append(one)
+        since += own
+        if isinstance(one, SharedLoop):
+            _place_barriers(one.body)
+            if is_shared:
+                one.body[0].barrier = True
 
 
 def _conflict(x: Call, y: Call) -> bool:

@@ -16,6 +16,7 @@ from ..autodiff import base
 from ..autodiff.base import TensorBase, created, refuse_tracked, resolved, values_of
 from ..autodiff.forward import Dual
 from ..errors import DtypeError, GradientError
+from .numpy_stepwise import method_of
 
 if TYPE_CHECKING:
     pass
@@ -102,7 +103,7 @@ class NumpyProtocols(TensorBase):
                 return _plain_at(ufunc, inputs)
             if targets and "where" in kwargs:  # what is in `out` shows where the mask does not hold
                 kwargs["out"] = tuple(None if target is None else np.array(in_numpy(target)) for target in targets)
-            result = getattr(ufunc, method)(*in_numpy(inputs), **in_numpy(kwargs))
+            result = method_of(ufunc, method)(*in_numpy(inputs), **in_numpy(kwargs))
             results = result if isinstance(result, tuple) else (result,)
         else:
             from . import numpy_ufuncs

@@ -14,6 +14,7 @@ from ..autodiff.base import PYTHON_SCALARS
 from ..operations import OPERATIONS
 from . import numpy_ufunc_methods as methods
 from .numpy_protocols import in_numpy, in_tensors, refuse_output
+from .numpy_stepwise import method_of
 from .numpy_values import as_numpys, have_values, rehearse, valued
 from .tensor import Tensor
 
@@ -145,7 +146,7 @@ def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
         except Exception as error:
             raise as_numpys(error, ufunc, inputs, kwargs) from error
     name = ufunc.__name__
-    run = getattr(ufunc, method)
+    run = method_of(ufunc, method)
     if name in _VALUES_ALONE and method != "at" and have_values((inputs, kwargs)):
         return in_tensors(run(*in_numpy(inputs), **in_numpy(kwargs)))
     if method == "__call__" and kwargs.get("where", True) is not True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -45,5 +46,27 @@ def _of_ufunc(ufunc: Any) -> Iterator[Row]:
     if ufunc.signature is None and ufunc.nin == 2 and ufunc.nout == 1:
         yield f"{name}.outer", ufunc.outer, outer_calls
         yield f"{name}.accumulate", ufunc.accumulate, accumulate_calls
-        yield f"{name}.reduce", ufunc.reduce, reduce_calls
+        yield f"{name}.reduce", _as_defined(ufunc) if name in ("power", "arctan2") else ufunc.reduce, reduce_calls
         yield f"{name}.reduceat", ufunc.reduceat, reduceat_calls
+
+
+def _as_defined(ufunc: Any) -> Callable[..., Any]:
+    """`ufunc.reduce` by its definition: on some processors NumPy sees the first element and the last alone."""
+
+    def reduce(*args: Any, **kwargs: Any) -> Any:
+        result = ufunc.reduce(*args, **kwargs)
+        x, initial = args[0], kwargs.get("initial")
+        if not isinstance(x, np.ndarray) or x.ndim == 0:
+            return result
+        axis = args[1] if len(args) > 1 else kwargs.get("axis", 0)
+        axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else (axis,) if np.ndim(axis) == 0 else axis))
+        mask = np.broadcast_to(kwargs.get("where", True), x.shape)
+        kept = np.array(np.reshape(result, [1 if i in axes else n for i, n in enumerate(x.shape)]))
+        for place in np.ndindex(kept.shape):
+            line = tuple(slice(None) if i in axes else slice(j, j + 1) for i, j in enumerate(place))
+            values = [np.asarray(v, kept.dtype) for v in ([] if initial is None else [initial])]
+            values += list(x[line][mask[line]].astype(kept.dtype))
+            kept[place] = functools.reduce(ufunc, values)
+        return kept.reshape(np.shape(result))[()]
+
+    return reduce

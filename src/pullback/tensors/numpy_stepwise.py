@@ -29,7 +29,8 @@ def _reduce_by_steps(
     axes = normalize_axis_tuple(range(array.ndim) if axis is None else axis if array.ndim else (), array.ndim)
     masks = np.broadcast_to(where, array.shape)
     rows, masks = (np.moveaxis(x, axes, range(len(axes))) for x in (array, masks))
-    rows, masks = (x.reshape(-1, *x.shape[len(axes) :]) for x in (rows.astype(result.dtype), masks))
+    # Rows, also where there is one column: NumPy takes other ways for a number's power.
+    rows, masks = (x.reshape(-1, result.size) for x in (rows.astype(result.dtype), masks))
     total, start = (rows[0], 1) if initial is None else (np.full(rows.shape[1:], initial, result.dtype), 0)
     for row, mask in zip(rows[start:], masks[start:]):
         total = np.where(mask, ufunc(total, row), total)

@@ -64,9 +64,8 @@ def _as_defined(ufunc: Any) -> Callable[..., Any]:
         kept = np.array(np.reshape(result, [1 if i in axes else n for i, n in enumerate(x.shape)]))
         for place in np.ndindex(kept.shape):
             line = tuple(slice(None) if i in axes else slice(j, j + 1) for i, j in enumerate(place))
-            values = [np.asarray(v, kept.dtype) for v in ([] if initial is None else [initial])]
-            values += list(x[line][mask[line]].astype(kept.dtype))
-            kept[place] = functools.reduce(ufunc, values)
+            values = ([] if initial is None else [initial]) + list(x[line][mask[line]])
+            kept[place] = functools.reduce(ufunc, [np.full(1, v, kept.dtype) for v in values])[0]
         return kept.reshape(np.shape(result))[()]
 
     return reduce

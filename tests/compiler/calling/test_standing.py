@@ -10,10 +10,10 @@ import pytest
 import pullback as pb
 from pullback import backends
 
-from ...backends.installed import optional
+from ...backends.installed import needs, needs_llvmlite, optional
 
 torch = optional("torch")
-pytestmark = pytest.mark.skipif(torch is None, reason="needs PyTorch")
+pytestmark = [needs("torch", "tensors of PyTorch's"), needs_llvmlite]
 
 
 def made() -> tuple[Any, list[Any]]:

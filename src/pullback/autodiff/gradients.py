@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 import numpy as np
 
-from .. import backends, modes
+from .. import backends, modes, tree
 from ..dtypes import REAL
 from ..errors import DtypeError, GradientError, ShapeError
 from . import base, guard
@@ -163,6 +163,16 @@ class Gradients:
     def _write(self, change: Any) -> None:
         for g in self:
             g[...] = change(g)
+
+
+
+def _from_tree(nodes: Any, children: list[Any]) -> Gradients:
+    grads = Gradients()
+    grads._by_node.update(zip(nodes, children))
+    return grads
+
+
+tree.register(Gradients, lambda grads: (grads._by_node.values(), tuple(grads._by_node)), _from_tree)
 
 
 def in_lists(tensors: Iterable[Tensor], written: bool = True) -> list[tuple[Any, list[Any]]] | None:

@@ -40,13 +40,23 @@ def refuse_result(function: Any, name: str, thing: Any) -> None:
             f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile cannot look into: its "
             "tensors would have no values. Return a list, a tuple or a dict."
         )
-    for key, value in getattr(thing, "__dict__", {}).items():
+    for key, value in _attributes(thing):
         if isinstance(value, Tensor) and type(value._raw) is Symbol:
             raise TraceError(
                 f"{site_of(function)}: {name} returns a {type(thing).__name__}, which pb.compile does not know, and "
                 f"its `{key}` is a tensor of the trace. Return tensors in a dict, a tuple or a dataclass, or make the "
                 "class known with `pb.tree.register`."
             )
+
+
+def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values of what an object holds, in its dict and in its slots."""
+    yield from list(getattr(thing, "__dict__", {}).items())
+    for kind in type(thing).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(thing, name):
+                yield name, getattr(thing, name)
 
 
 def site_of(function: Any) -> str:

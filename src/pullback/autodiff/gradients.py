@@ -165,7 +165,6 @@ class Gradients:
             g[...] = change(g)
 
 
-
 def _from_tree(nodes: Any, children: list[Any]) -> Gradients:
     grads = Gradients()
     grads._by_node.update(zip(nodes, children))

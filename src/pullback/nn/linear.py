@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError
@@ -37,6 +37,20 @@ class Linear(Module):
         self.weight = Parameter(empty((out_features, in_features), dtype=dtype, device=device))
         self.bias = Parameter(empty(out_features, dtype=dtype, device=device)) if bias else None
         self.reset_parameters()
+
+    @classmethod
+    def from_weight(cls, weight: Tensor, bias: Tensor | None = None) -> Self:
+        """The layer of these very tensors: nothing is drawn, nothing is copied.
+
+        >>> import pullback as pb
+        >>> pb.nn.Linear.from_weight(pb.ones((2, 3)))
+        Linear(in_features=3, out_features=2, bias=False)
+        """
+        self = cls.__new__(cls)
+        self.out_features, self.in_features = weight.shape
+        self.register_parameter("weight", weight)
+        self.register_parameter("bias", bias)
+        return self
 
     def reset_parameters(self) -> None:
         """Draw the first values anew: uniform up to 1 / sqrt(in_features)."""
@@ -111,6 +125,20 @@ class Embedding(Module):
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         self.weight = Parameter(empty((num_embeddings, embedding_dim), dtype=dtype, device=device))
         self.reset_parameters()
+
+    @classmethod
+    def from_weight(cls, weight: Tensor, padding_idx: int | None = None) -> Self:
+        """The layer of this very table: nothing is drawn, nothing is copied.
+
+        >>> import pullback as pb
+        >>> pb.nn.Embedding.from_weight(pb.eye(2))(pb.asarray([1]))
+        tensor([[0., 1.]])
+        """
+        self = cls.__new__(cls)
+        self.num_embeddings, self.embedding_dim = weight.shape
+        self.padding_idx = padding_idx
+        self.register_parameter("weight", weight)
+        return self
 
     def reset_parameters(self) -> None:
         """Draw the first values anew, from the normal distribution."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from typing import Any, Self, Sequence
 
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, ShapeError
@@ -92,6 +92,20 @@ class RMSNorm(_Affine):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self._make(self.normalized_shape, elementwise_affine, False, dtype, device)
+
+    @classmethod
+    def from_weight(cls, weight: Tensor, eps: float | None = None) -> Self:
+        """The layer of this very tensor: nothing is drawn, nothing is copied.
+
+        >>> import pullback as pb
+        >>> pb.nn.RMSNorm.from_weight(pb.ones(2), eps=0.0)(pb.tensor([1.0, 7.0]))
+        tensor([0.2, 1.4])
+        """
+        self = cls.__new__(cls)
+        self.normalized_shape, self.eps, self.elementwise_affine = weight.shape, eps, True
+        self.register_parameter("weight", weight)
+        self.register_parameter("bias", None)
+        return self
 
     def forward(self, x: Any) -> Tensor:
         return functions.rms_norm(x, self.normalized_shape, self.weight, self.eps)

@@ -1,0 +1,179 @@
+"""What a decoder is: its sizes and options, from the config.json of a Hugging Face folder, old style or new."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from ..errors import ConfigurationError, FileFormatError
+from ..nn.state import nearest
+
+FAMILIES = ("llama", "qwen2", "qwen3")  # `model_type` in config.json
+_ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+_LARGEST_FILE = 10_000_000
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """The sizes and options of a decoder, under the names that Hugging Face's config.json has.
+
+    `family` is "llama" (3 and like it), "qwen2" or "qwen3". `rope_parameters` are those of new config files, with
+    `rope_type` and `rope_theta`. `others` are entries of the file that say nothing about the computation; they are
+    written back when the model is saved.
+
+    >>> import pullback as pb
+    >>> config = pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=64, intermediate_size=128,
+    ...     num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16)
+    >>> config.has_query_norm, config.query_bias, config.tie_word_embeddings
+    (True, False, False)
+    """
+
+    family: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    rms_norm_eps: float = 1e-6
+    rope_parameters: Mapping[str, Any] = field(default_factory=lambda: {"rope_type": "default", "rope_theta": 10000.0})
+    tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    max_position_embeddings: int = 32768
+    initializer_range: float = 0.02
+    others: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise ConfigurationError(
+                f"DecoderConfig: family must be one of {', '.join(FAMILIES)}, got {self.family!r}."
+            )
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if type(value) is not int or not 0 < value < 1 << 31:
+                raise ConfigurationError(f"DecoderConfig: {name} must be a positive integer, got {value!r}.")
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise ConfigurationError(
+                f"DecoderConfig: num_attention_heads must be a multiple of num_key_value_heads, got "
+                f"{self.num_attention_heads} and {self.num_key_value_heads}."
+            )
+        if self.head_dim % 2:
+            raise ConfigurationError(f"DecoderConfig: head_dim must be even, it counts pairs; got {self.head_dim}.")
+        for name in ("rms_norm_eps", "initializer_range"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not 0 <= value < 1:
+                raise ConfigurationError(f"DecoderConfig: {name} must be a number from 0 to 1, got {value!r}.")
+
+    @property
+    def has_query_norm(self) -> bool:
+        """Whether heads of query and key are normalised."""
+        return self.family == "qwen3"
+
+    @property
+    def query_bias(self) -> bool:
+        """Whether the projections to query, key and value have a bias."""
+        return self.family == "qwen2" or self.attention_bias
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether the projection of attention's result has a bias."""
+        return self.family != "qwen2" and self.attention_bias
+
+
+_COUNTS = (
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads", "head_dim", "max_position_embeddings",
+)  # fmt: skip
+_NAMES = (*_COUNTS, "rms_norm_eps", "tie_word_embeddings", "attention_bias", "mlp_bias", "initializer_range")
+_OLD_ROPE = ("rope_theta", "rope_scaling")
+
+
+def read_config(folder: str | os.PathLike[str]) -> DecoderConfig:
+    """The configuration in `folder`/config.json."""
+    path = os.path.join(folder, "config.json")
+    entries = read_json(path)
+    try:
+        return from_entries(entries)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
+    """The configuration that the entries of a config.json say."""
+    family = entries.get("model_type")
+    if family not in FAMILIES:
+        known = ", ".join(repr(name) for name in FAMILIES)
+        raise ConfigurationError(
+            f"the architecture {family!r} (model_type) is not known; pb.models has {known}. "
+            f"{nearest(str(family), FAMILIES)}".rstrip()
+        )
+    _check_supported(entries)
+    found = {name: entries[name] for name in _NAMES if entries.get(name) is not None}
+    for name in _COUNTS[:5]:
+        if name not in found:
+            raise ConfigurationError(f"the entry {name!r} is missing.")
+    heads, width = found["num_attention_heads"], found["hidden_size"]
+    found.setdefault("num_key_value_heads", heads)
+    if "head_dim" not in found:
+        if family == "qwen3":
+            found["head_dim"] = 128
+        elif type(heads) is int and type(width) is int and heads > 0 and width % heads == 0:
+            found["head_dim"] = width // heads
+        else:
+            raise ConfigurationError(f"hidden_size {width!r} is no multiple of num_attention_heads {heads!r}.")
+    for name in ("tie_word_embeddings", "attention_bias", "mlp_bias"):
+        if not isinstance(found.get(name, False), bool):
+            raise ConfigurationError(f"{name} must be true or false, got {found[name]!r}.")
+    others = {name: value for name, value in entries.items() if name not in (*_NAMES, *_OLD_ROPE, "rope_parameters")}
+    return DecoderConfig(family=family, rope_parameters=_rope_parameters(entries), others=others, **found)
+
+
+def to_entries(config: DecoderConfig) -> dict[str, Any]:
+    """The entries of a config.json that says `config`, in the new style."""
+    entries = {"architectures": [_ARCHITECTURES[config.family]], "model_type": config.family, "hidden_act": "silu"}
+    entries |= config.others
+    entries |= {name: getattr(config, name) for name in _NAMES}
+    return entries | {"rope_parameters": dict(config.rope_parameters)}
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The object in a small JSON file."""
+    with open(path, "rb") as file:
+        text = file.read(_LARGEST_FILE + 1)
+    if len(text) > _LARGEST_FILE:
+        raise FileFormatError(f"{path}: more than {_LARGEST_FILE} bytes, too many for a configuration.")
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path}: not JSON ({error}).") from error
+    if not isinstance(entries, dict):
+        raise FileFormatError(f"{path}: expected a JSON object, got {type(entries).__name__}.")
+    return entries
+
+
+def _check_supported(entries: Mapping[str, Any]) -> None:
+    """Refuse what would be computed wrongly."""
+    if entries.get("hidden_act", "silu") != "silu":
+        raise ConfigurationError(f"hidden_act {entries['hidden_act']!r} is not supported, only 'silu' is.")
+    kinds = entries.get("layer_types") or ["full_attention"]
+    windows = not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds)
+    if windows or (entries.get("use_sliding_window") and entries.get("sliding_window")):
+        raise ConfigurationError("layers with a sliding window are not supported; set use_sliding_window to false.")
+    if entries.get("quantization_config"):
+        raise ConfigurationError("the weights are quantized (quantization_config), which is not supported.")
+
+
+def _rope_parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The rotary embedding's options in the new style: one dict, with `rope_type` and `rope_theta`."""
+    given = entries.get("rope_parameters") or entries.get("rope_scaling") or {}
+    if not isinstance(given, dict):
+        raise ConfigurationError(f"rope_parameters must be an object, got {given!r:.60}.")
+    found = dict(given)
+    kind = found.pop("type", None)  # older than `rope_type`
+    found.setdefault("rope_type", kind or "default")
+    found.setdefault("rope_theta", entries.get("rope_theta") or 10000.0)
+    return found

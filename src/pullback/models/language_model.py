@@ -1,0 +1,97 @@
+"""A decoder with a head: logits of the next token, the loss of a text, and text from a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..autodiff.creation import asarray
+from ..errors import ShapeError
+from ..functions.filled import full
+from ..functions.losses import cross_entropy
+from ..functions.manipulation import concat, reshape
+from ..functions.sorting import where
+from ..nn.linear import Linear
+from ..nn.module import Module
+from .decoder import Decoder
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
+    from .cache import Cache
+    from .config import DecoderConfig
+    from .decoder import Weights
+
+IGNORED = -100  # the label of tokens without a loss
+
+
+class LanguageModel(Module):
+    """Logits of the next token (samples, length, vocabulary) for tokens (samples, length).
+
+    With `segments`, numbers in the shape of the tokens, a row holds several texts that do not see each other;
+    `positions` are the places of the tokens in their texts, from 0 on (0, 1, 2, ... in the whole row without).
+    Make one with `pb.models.load`, `pb.models.qwen3`, `pb.models.qwen2` or `pb.models.llama3`.
+
+    >>> import pullback as pb
+    >>> config = pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=64, intermediate_size=128,
+    ...     num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16)
+    >>> model = pb.models.qwen3(config)
+    >>> model(pb.asarray([[1, 2, 3]])).shape
+    (1, 3, 100)
+    """
+
+    def __init__(self, config: DecoderConfig, weights: Weights) -> None:
+        self.config = config
+        self.model = Decoder(config, weights, "model")
+        table = self.model.embed_tokens.weight
+        shape = (config.vocab_size, config.hidden_size)
+        self.lm_head = Linear.from_weight(table if config.tie_word_embeddings else weights("lm_head.weight", shape))
+
+    def forward(self, tokens: Any, positions: Any = None, segments: Any = None, cache: Cache | None = None) -> Tensor:
+        return self.lm_head(self.model(tokens, positions, segments, cache))
+
+    def loss(
+        self, tokens: Any, labels: Any = None, positions: Any = None, segments: Any = None, reduction: str = "mean"
+    ) -> Tensor:
+        """The cross-entropy of each token after those before it.
+
+        Parameters
+        ----------
+        tokens : array of int
+            (samples, length).
+        labels : array of int, optional
+            In the shape of the tokens: the tokens again, or -100 for those that have no loss (a question, padding).
+            The label of a place is compared with what is predicted one place before. By default the tokens.
+        positions, segments : array of int, optional
+            As in a call of the model. The first token of a segment has no loss.
+        reduction : str
+            "mean" over the tokens that have a loss, or "sum".
+
+        Returns
+        -------
+        Tensor
+            A number.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> model = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=8,
+        ...     intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, head_dim=8))
+        >>> round(model.loss(pb.asarray([[1, 2, 3]])).item(), 1)
+        4.6
+        """
+        tokens = asarray(tokens)
+        labels = tokens if labels is None else asarray(labels)
+        if labels.shape != tokens.shape:
+            raise ShapeError(f"loss: tokens have shape {tokens.shape}, labels {labels.shape}; they must be equal.")
+        targets = _next(labels, IGNORED)
+        if segments is not None:
+            segments = asarray(segments)
+            targets = where(_next(segments, -1) == segments, targets, IGNORED)
+        hidden = self.model(tokens, positions, segments)
+        logits = self.lm_head(reshape(hidden, (-1, hidden.shape[-1])))
+        return cross_entropy(logits, reshape(targets, (-1,)), ignore_index=IGNORED, reduction=reduction)
+
+
+def _next(x: Tensor, last: int) -> Tensor:
+    """What is one place to the right, and `last` at the end."""
+    end = full((x.shape[0], 1), last, dtype=x.dtype, device=x.device)
+    return concat([x[:, 1:], end], axis=1)

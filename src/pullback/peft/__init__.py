@@ -1,0 +1,1 @@
+"""Adapters: few parameters that are learned beside the frozen ones of a model."""

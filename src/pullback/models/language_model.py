@@ -75,8 +75,8 @@ class LanguageModel(Module):
         >>> import pullback as pb
         >>> model = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=8,
         ...     intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, head_dim=8))
-        >>> round(model.loss(pb.asarray([[1, 2, 3]])).item(), 1)
-        4.6
+        >>> 4.4 < model.loss(pb.asarray([[1, 2, 3]])).item() < 4.8
+        True
         """
         tokens = asarray(tokens)
         labels = tokens if labels is None else asarray(labels)

@@ -18,7 +18,7 @@ from ..functions import losses
 from ..optim import schedules
 from ..train.interruption import REASON
 from . import configuration as configurations, datasets, folders, models, results
-from .configuration import Configuration
+from .reading import Configuration, written
 
 
 def run(options: Namespace) -> int:
@@ -44,7 +44,7 @@ def run(options: Namespace) -> int:
 def _train(options: Namespace, configuration: Configuration, folder: Path, data: Any, is_begun: bool) -> int:
     """Train in a folder, where the run `is_begun` already or not."""
     trainer, batches, test = _made(configuration, folder, data)
-    text = None if is_begun else configurations.written(configuration)
+    text = None if is_begun else written(configuration)
     trainer.callbacks.insert(0, Beginning(text, data.fingerprint()))
     if not options.quiet:
         trainer.callbacks += [train.Progress(), Notice()]
@@ -75,7 +75,7 @@ def _train(options: Namespace, configuration: Configuration, folder: Path, data:
 def _printed(options: Namespace) -> str:
     if options.example and not options.config and not options.set:
         return configurations.example_text(options.example)  # with its comments
-    return configurations.written(_configuration(options))
+    return written(_configuration(options))
 
 
 def _configuration(options: Namespace) -> Configuration:
@@ -85,8 +85,8 @@ def _configuration(options: Namespace) -> Configuration:
         raise ConfigurationError("name what to train: a CONFIG.toml, or an example such as `--example digits`.")
     if options.example:
         text = configurations.example_text(options.example)
-        return configurations.parsed(text, f"{options.example}.toml", Path.cwd(), options.set)
-    return configurations.read(Path(options.config), options.set)
+        return configurations.FORMAT.parsed(text, f"{options.example}.toml", Path.cwd(), options.set)
+    return configurations.FORMAT.read(Path(options.config), options.set)
 
 
 def _new(options: Namespace) -> tuple[Configuration, Path | None]:
@@ -113,7 +113,7 @@ def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
         path = folders.configuration_of(folder, needed=False)
         if path is None:
             return given, folder, False
-        saved = configurations.read(path)
+        saved = configurations.FORMAT.read(path)
         changes = list(_changes(saved, given))
         if changes:
             raise ConfigurationError(
@@ -128,7 +128,7 @@ def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
     folder = _named_folder(options)
     path = folders.configuration_of(folder, needed=True)
     assert path is not None
-    return configurations.read(path), folder, True
+    return configurations.FORMAT.read(path), folder, True
 
 
 def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import warnings
 from argparse import Namespace
 from pathlib import Path
@@ -18,6 +17,7 @@ from ..functions import losses
 from ..optim import schedules
 from ..train.interruption import REASON
 from . import configuration as configurations, datasets, folders, models, results
+from .callbacks import Beginning, Notice
 from .reading import Configuration, written
 
 
@@ -35,7 +35,7 @@ def run(options: Namespace) -> int:
     data = datasets.load(configuration["data"], configuration["seed"])
     if folder is not None:
         if is_begun:
-            folders.check_data(folder, data.fingerprint())
+            folders.TRAIN.check_data(folder, data.fingerprint())
         return _train(options, configuration, folder, data, is_begun)
     with folders.next_free(configuration["name"], Path()) as chosen:
         return _train(options, configuration, chosen, data, is_begun)
@@ -45,7 +45,7 @@ def _train(options: Namespace, configuration: Configuration, folder: Path, data:
     """Train in a folder, where the run `is_begun` already or not."""
     trainer, batches, test = _made(configuration, folder, data)
     text = None if is_begun else written(configuration)
-    trainer.callbacks.insert(0, Beginning(text, data.fingerprint()))
+    trainer.callbacks.insert(0, Beginning(folders.TRAIN, text, data.fingerprint()))
     if not options.quiet:
         trainer.callbacks += [train.Progress(), Notice()]
     plan = configuration["train"]
@@ -95,7 +95,7 @@ def _new(options: Namespace) -> tuple[Configuration, Path | None]:
     if options.folder is None:
         return configuration, None
     folder = _named_folder(options)
-    folders.check_new(folder, options.overwrite)
+    folders.TRAIN.check_new(folder, options.overwrite)
     return configuration, folder
 
 
@@ -110,7 +110,7 @@ def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
     if options.config or options.example:
         given = _configuration(options)
         folder = _named_folder(options) if options.folder is not None else folders.latest(given["name"], Path())
-        path = folders.configuration_of(folder, needed=False)
+        path = folders.TRAIN.configuration_of(folder, needed=False)
         if path is None:
             return given, folder, False
         saved = configurations.FORMAT.read(path)
@@ -126,7 +126,7 @@ def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
     if options.set:
         raise ConfigurationError("a run is resumed as it began: --set is for new runs.")
     folder = _named_folder(options)
-    path = folders.configuration_of(folder, needed=True)
+    path = folders.TRAIN.configuration_of(folder, needed=True)
     assert path is not None
     return configurations.FORMAT.read(path), folder, True
 
@@ -141,39 +141,6 @@ def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "
 
 
 # -- the parts of a run ---------------------------------------------------------------------------
-
-
-class Beginning(train.Callback):
-    """Writes what a new run is of, once the trainer has made sure that it may; None for one that has begun before."""
-
-    def __init__(self, configuration: str | None, fingerprint: str) -> None:
-        self.configuration = configuration
-        self.fingerprint = fingerprint
-
-    def files(self, folder: Path) -> list[str]:
-        return list(folders.OWN)
-
-    def on_start(self, trainer: train.Trainer) -> None:
-        assert trainer.folder is not None
-        if self.configuration is not None:
-            folders.begin(trainer.folder, self.configuration, self.fingerprint)
-
-
-class Notice(train.Callback):
-    """Says that steps are not compiled, and why, unless the configuration wants it so."""
-
-    def on_start(self, trainer: train.Trainer) -> None:
-        self._is_told = False
-        self._tell(trainer)
-
-    def on_step(self, trainer: train.Trainer, record: train.Record) -> None:
-        self._tell(trainer)
-
-    def _tell(self, trainer: train.Trainer) -> None:
-        reason = trainer.why_not_compiled
-        if reason is not None and not self._is_told:
-            self._is_told = True
-            print(f"steps are not compiled: {reason.rstrip('.')}.", file=sys.stderr, flush=True)
 
 
 def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.Trainer, Batches, Batches]:

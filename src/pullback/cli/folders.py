@@ -107,8 +107,9 @@ class Owner:
                 return found
         if needed or folder.last_step() is not None:
             raise ConfigurationError(
-                f"{path} holds a run, but no {CONFIGURATION} of `pullback {self.command}` to go on with: it was cut off "
-                "before that was written, or is another program's. Name what to train, with --overwrite to replace it."
+                f"{path} holds a run, but no {CONFIGURATION} of `pullback {self.command}` to go on with: it was cut "
+                "off before that was written, or is another program's. Name what to train, with --overwrite to replace "
+                "the run."
             )
         return None
 

@@ -134,7 +134,7 @@ class Format:
 def written(configuration: Mapping[str, Any]) -> str:
     """A configuration as TOML text, which `parsed` turns into an equal one."""
     tables = {name: value for name, value in configuration.items() if isinstance(value, dict)}
-    lines = [_line(key, value) for key, value in configuration.items() if key not in tables]
+    lines = [_line(key, value) for key, value in configuration.items() if key not in tables and value is not None]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(_line(key, value) for key, value in table.items() if value is not None)]
     return "\n".join(lines) + "\n"
@@ -163,6 +163,10 @@ def _sentence(where: str, problem: Problem) -> str:
     if len(problem.path) == 1 and problem.message.startswith("is missing"):
         subject = f"[{subject}]"
     joint = " " if problem.message.startswith("is ") else ": "
+    if not subject:
+        return f"{where} {problem.message}"
+    if where == f"--{subject.replace('_', '-')}":  # an option has the name of its key
+        return f"{where}{joint}{problem.message}"
     return f"{where}: {subject}{joint}{problem.message}"
 
 

@@ -1,1 +1,5 @@
 """Fine-tuning language models: texts to batches, the run, and what is written of it."""
+
+from .tokenizer import Tokenizer
+
+__all__ = ["Tokenizer"]

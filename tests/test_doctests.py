@@ -30,6 +30,7 @@ NEEDS = {
     "pullback.bridges.torch_modules.TorchModule": "torch",
     "pullback.compiler.calling.compiled.compile": "llvmlite",
     "pullback.compiler.calling.verification.compiled": "llvmlite",
+    "pullback.finetune.samples.make_samples": "tokenizers",
     "pullback.finetune.sandbox.compiled": "jinja2",
     "pullback.finetune.templates.ChatTemplate": "jinja2",
     "pullback.finetune.tokenizer.Tokenizer": "tokenizers",

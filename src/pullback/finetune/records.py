@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import IO, Any, Iterator, Mapping, Union
+from typing import IO, Any, Iterator, Mapping
 
 from ..errors import FileFormatError
 
@@ -45,7 +45,7 @@ class CompletionRecord:
     place: str
 
 
-Record = Union[TextRecord, ChatRecord, CompletionRecord]
+Record = TextRecord | ChatRecord | CompletionRecord
 
 
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
@@ -85,8 +85,8 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
             place = f"{name}:{number}"
             try:
                 records.append(_record(line, place))
-            except _Problem as problem:
-                problems.append(f"{place}: {problem}")
+            except _LineError as error:
+                problems.append(f"{place}: {error}")
                 if len(problems) == MOST_PROBLEMS:
                     problems.append("The rest of the file was not read.")
                     break
@@ -98,7 +98,7 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
     return records
 
 
-class _Problem(Exception):
+class _LineError(Exception):
     """What is wrong with a line."""
 
 
@@ -122,70 +122,70 @@ def _record(line: bytes | None, place: str) -> Record:
     entries = _object(line)
     forms = [form for form in ("text", "messages", "prompt") if form in entries]
     if not forms and "completion" in entries:
-        raise _Problem("has 'completion' without 'prompt'.")
+        raise _LineError("has 'completion' without 'prompt'.")
     if not forms:
         found = ", ".join(repr(key)[:40] for key in list(entries)[:5]) or "nothing"
-        raise _Problem(f"has none of 'text', 'messages' or 'prompt', but {found}.")
+        raise _LineError(f"has none of 'text', 'messages' or 'prompt', but {found}.")
     if len(forms) > 1:
-        raise _Problem(f"has both {forms[0]!r} and {forms[1]!r}; which of them to learn from is not clear.")
+        raise _LineError(f"has both {forms[0]!r} and {forms[1]!r}; which of them to learn from is not clear.")
     if "text" in entries:
         return TextRecord(_text(entries, "text"), place)
     if "messages" in entries:
         return ChatRecord(_messages(entries["messages"]), place)
     if "completion" not in entries:
-        raise _Problem("has 'prompt' without 'completion'.")
+        raise _LineError("has 'prompt' without 'completion'.")
     return CompletionRecord(_text(entries, "prompt", may_be_empty=True), _text(entries, "completion"), place)
 
 
 def _object(line: bytes | None) -> dict[str, Any]:
     """The JSON object of a line, whose texts are all sound."""
     if line is None:
-        raise _Problem(f"the line has more than {LONGEST_LINE} bytes. Is it JSON Lines, with one record per line?")
+        raise _LineError(f"the line has more than {LONGEST_LINE} bytes. Is it JSON Lines, with one record per line?")
     try:
         text = line.decode()
         entries = json.loads(text)
     except UnicodeDecodeError as error:
-        raise _Problem(f"is not UTF-8: {error.reason} at byte {error.start} of the line.") from None
+        raise _LineError(f"is not UTF-8: {error.reason} at byte {error.start} of the line.") from None
     except RecursionError:
-        raise _Problem("is nested too deeply.") from None
+        raise _LineError("is nested too deeply.") from None
     except ValueError as error:
-        raise _Problem(f"is not JSON ({error}): {text[:40]!r}.") from None
+        raise _LineError(f"is not JSON ({error}): {text[:40]!r}.") from None
     if not isinstance(entries, dict):
-        raise _Problem(f"is {_kind(entries)}, expected an object.")
+        raise _LineError(f"is {_kind(entries)}, expected an object.")
     if b"\\u" in line:  # the only way in which a text can have half of a character
         try:
             json.dumps(entries, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise _Problem("has half of a character: a lone surrogate, such as \\ud83d without its pair.") from None
+            raise _LineError("has half of a character: a lone surrogate, such as \\ud83d without its pair.") from None
         except RecursionError:
-            raise _Problem("is nested too deeply.") from None
+            raise _LineError("is nested too deeply.") from None
     return entries
 
 
 def _text(entries: Mapping[str, Any], name: str, may_be_empty: bool = False) -> str:
     value = entries[name]
     if not isinstance(value, str):
-        raise _Problem(f"{name!r} is {_kind(value)}, expected a text.")
+        raise _LineError(f"{name!r} is {_kind(value)}, expected a text.")
     if not (value.strip() or may_be_empty):
-        raise _Problem(f"{name!r} is empty.")
+        raise _LineError(f"{name!r} is empty.")
     return value
 
 
 def _messages(value: Any) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(value, list):
-        raise _Problem(f"'messages' is {_kind(value)}, expected a list.")
+        raise _LineError(f"'messages' is {_kind(value)}, expected a list.")
     if not value:
-        raise _Problem("'messages' is empty.")
+        raise _LineError("'messages' is empty.")
     for number, message in enumerate(value):
         if not isinstance(message, dict):
-            raise _Problem(f"messages[{number}] is {_kind(message)}, expected an object with 'role' and 'content'.")
+            raise _LineError(f"messages[{number}] is {_kind(message)}, expected an object with 'role' and 'content'.")
         for name in ("role", "content"):
             if name not in message:
-                raise _Problem(f"messages[{number}] has no {name!r}.")
+                raise _LineError(f"messages[{number}] has no {name!r}.")
             if not isinstance(message[name], str):
-                raise _Problem(f"messages[{number}]: {name!r} is {_kind(message[name])}, expected a text.")
+                raise _LineError(f"messages[{number}]: {name!r} is {_kind(message[name])}, expected a text.")
         if not message["role"].strip():
-            raise _Problem(f"messages[{number}]: 'role' is empty.")
+            raise _LineError(f"messages[{number}]: 'role' is empty.")
     return tuple(value)
 
 

@@ -104,4 +104,4 @@ class ChatTemplate:
             else:
                 written.append(piece)
                 length += len(piece)
-        return WrittenChat("".join(written), blocks)
+        return WrittenChat("".join(written), sorted(blocks))

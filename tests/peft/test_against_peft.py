@@ -82,7 +82,6 @@ def test_dropout_has_the_same_meaning(kind: str, tmp_path: Path) -> None:
         from pullback.backends.numpy import normalization
 
         own = normalization.dropout
-        patch.setattr(pb.random, "default_generator", lambda generator=pb.random.Generator(0): generator)
         xp = pb.backends.NUMPY.xp
 
         def noted(x: Any, p: float, key: int, offset: int) -> Any:

@@ -35,7 +35,11 @@ def assert_close(found: Any, expected: Any, tolerance: float, name: str = "") ->
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max(), err_msg=name)
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+#: A program of so many layers cannot stay within no bytes at all.
+COMPILED = pytest.param(True, marks=pytest.mark.plain_graph, id="compiled")
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(False, id="eager"), COMPILED])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", peers.KINDS)
 def test_logits_and_gradients(kind: str, device: str, compiled: bool, tmp_path: Path) -> None:

@@ -145,6 +145,12 @@ def test_one_whole_name_of_several_that_end_in_it(folder: Path) -> None:
     assert list(pb.peft.adapter_state(again)) == ["0.lora_A", "0.lora_B"] and again[0].alpha == 3.0
 
 
+def test_all_linear_by_that_name(folder: Path) -> None:
+    pb.peft.save_adapter(pb.peft.add_lora(sequential(), pb.peft.LoraConfig(rank=2, targets="all-linear")), folder)
+    edited(folder, target_modules="all-linear")
+    assert len(pb.peft.adapter_state(pb.peft.load_adapter(sequential(), folder))) == 4
+
+
 def edited(folder: Path, **entries: Any) -> None:
     path = folder / "adapter_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))

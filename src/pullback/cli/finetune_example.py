@@ -22,7 +22,9 @@ def run(options: Namespace) -> int:
         raise ConfigurationError("name the folder that the example is to be written to: --out DIR.")
     given = formats.given(options)
     if options.config or "model" in given or "data" in given:
-        raise ConfigurationError("--example makes a model and texts of its own: leave CONFIG.toml, --model and --data out.")
+        raise ConfigurationError(
+            "--example makes a model and texts of its own: leave CONFIG.toml, --model and --data out."
+        )
     folder = Path(options.out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigurationError(f"{folder} is there and not an empty folder: name another --out.")

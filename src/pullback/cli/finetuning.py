@@ -47,9 +47,7 @@ def run(options: Namespace) -> int:
     else:
         configuration = formats.configuration_of(options)
         OWNER.check_new(folder, options.overwrite)
-    return fine_tune(
-        configuration, folder, resume=options.resume, overwrite=options.overwrite, is_quiet=options.quiet
-    )
+    return fine_tune(configuration, folder, resume=options.resume, overwrite=options.overwrite, is_quiet=options.quiet)
 
 
 def fine_tune(
@@ -96,8 +94,8 @@ def _resumed(options: Namespace, folder: Path) -> Configuration:
     for name, value in formats.given(options).items():
         if saved[name] != value:
             raise ConfigurationError(
-                f"{folder} holds another run: {name} was {saved[name]!r} and is {value!r}. A run is resumed as it began: "
-                "leave these options out, or start a new run without --resume."
+                f"{folder} holds another run: {name} was {saved[name]!r} and is {value!r}. A run is resumed as it "
+                "began: leave these options out, or start a new run without --resume."
             )
     return saved
 

@@ -12,7 +12,7 @@ from ..errors import ConfigurationError
 from ..train.arguments import check_count
 from ..train.figures import count
 from .description import fingerprint
-from .packing import TokenBatch, fitted, laid_out
+from .packing import NO_SEGMENT, TokenBatch, fitted, laid_out
 from .samples import Sample
 
 # What must not change between saving and resuming, and what to call it.
@@ -94,6 +94,7 @@ class PackedBatches:
         self._rows = fitted(descending, self.length) if self.pack else [[place] for place in range(len(descending))]
         # Orders of rows and of samples, drawn from streams of their own.
         self._row_numbers = Batches(np.arange(len(self._rows)), self.batch_size, self.shuffle, 2 * self.seed)
+        self.tokens_given = 0  # in the batches that a `for` loop was given, padding not counted
         self._sample_numbers = Batches(np.arange(len(descending)), len(descending), self.shuffle, 2 * self.seed + 1)
 
     def __len__(self) -> int:
@@ -128,7 +129,9 @@ class PackedBatches:
     def __iter__(self) -> Iterator[TokenBatch]:
         placed = self._placed(self.epoch)
         for (numbers,) in self._row_numbers:
-            yield self._batch(numbers, placed)
+            batch = self._batch(numbers, placed)
+            self.tokens_given += int((batch.segments != NO_SEGMENT).sum())
+            yield batch
 
     def of_epoch(self, epoch: int, position: int = 0) -> Iterator[TokenBatch]:
         """The batches of any epoch, from any position in it on; where this object stands does not change."""

@@ -1,22 +1,22 @@
-"""A tiny language model made on the spot, and chats to fine-tune it on: what `pullback finetune --example` begins with."""
+"""A tiny language model made on the spot, and chats to fine-tune it on: the beginning of the example."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Iterable
 
 from .. import models, random
 from ..files.atomic import atomic_write
 from ..models import DecoderConfig, LanguageModel
 from ..train import Callback, Trainer
 from . import example_texts
+from .batches import PackedBatches
 from .libraries import library
 from .objective import Objective, mean_over_tokens
-from .packing import PackedBatches
-from .records import ChatRecord, TextRecord
-from .samples import make_samples
+from .records import ChatRecord, Record, TextRecord
+from .samples import Sample, make_samples
 from .settings import Settings
 from .step import optimizer_for, schedule_for
 from .tokenizer import Tokenizer
@@ -39,15 +39,19 @@ def write_chats(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def write_model(folder: Path, callbacks: Iterable[Callback] = ()) -> None:
+def write_model(folder: Path, callbacks: Iterable[Callback] = (), steps: int = _STEPS) -> None:
     """Make a tokenizer and a Qwen3 with a quarter of a million parameters, let it read, and save both."""
     os.makedirs(folder, exist_ok=True)
-    texts = example_texts.sentences()
-    _write_tokenizer(folder, [*texts, *(message["content"] for chat in _echoes() for message in chat["messages"])])
+    texts, echoes = example_texts.sentences(), example_texts.echoes()
+    _write_tokenizer(folder, [*texts, *(message["content"] for chat in echoes for message in chat["messages"])])
     tokenizer = Tokenizer(folder)
     with random.using(random.Generator(0)):
         model = models.qwen3(_config(tokenizer))
-    _learn_to_read(model, tokenizer, texts, callbacks)
+    if steps:
+        records: list[Record] = [TextRecord(text, "a sentence") for text in texts]
+        # Chats of another kind than those to come, which show what a chat looks like.
+        records += [ChatRecord(tuple(chat["messages"]), "a chat") for chat in echoes]
+        _learn_to_read(model, make_samples(records, tokenizer, LENGTH, train_on="all").samples, callbacks, steps)
     models.save(model, folder)
 
 
@@ -67,26 +71,18 @@ def _config(tokenizer: Tokenizer) -> DecoderConfig:
     )
 
 
-def _learn_to_read(model: LanguageModel, tokenizer: Tokenizer, texts: list[str], callbacks: Iterable[Callback]) -> None:
-    """Train all weights on sentences, and on chats that are of another kind than those to come."""
-    records: list[Any] = [TextRecord(text, "a sentence") for text in texts]
-    records += [ChatRecord(tuple(chat["messages"]), "a chat") for chat in _echoes()]
-    samples = make_samples(records, tokenizer, LENGTH, train_on="all").samples
-    batches = PackedBatches(samples, _BATCH, LENGTH, seed=0)
+def _learn_to_read(model: LanguageModel, samples: list[Sample], callbacks: Iterable[Callback], steps: int) -> None:
+    """Train all weights."""
     settings = Settings(model="", data="", lr=_RATE)
     trainer = Trainer(
         Objective(model),
         mean_over_tokens,
         optimizer_for(settings, model),
-        schedule=schedule_for(settings, _STEPS),
-        clip_norm=1.0,
+        schedule=schedule_for(settings, steps),
+        clip_norm=settings.clip_norm,
         callbacks=list(callbacks),
     )
-    trainer.fit(batches, steps=_STEPS)
-
-
-def _echoes() -> list[dict[str, Any]]:
-    return example_texts.echoes()
+    trainer.fit(PackedBatches(samples, _BATCH, LENGTH), steps=steps)
 
 
 def _write_tokenizer(folder: Path, texts: list[str]) -> None:

@@ -76,4 +76,3 @@ class Run:
     def save_adapter(self, folder: Path) -> None:
         """Write what was learned, in PEFT's format."""
         peft.save_adapter(self.model, folder, base_model=self.settings.model)
-

@@ -67,8 +67,8 @@ class Texts:
         largest = describe(found.samples, settings.seq, settings.pack)["largest_token"]
         if largest >= self.config.vocab_size:
             raise ConfigurationError(
-                f"{settings.model}: the tokenizer makes the token {largest}, and the model has {self.config.vocab_size} "
-                "(vocab_size in config.json): they do not belong together."
+                f"{settings.model}: the tokenizer makes the token {largest}, and the model has "
+                f"{self.config.vocab_size} (vocab_size in config.json): they do not belong together."
             )
         return found
 

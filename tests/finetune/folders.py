@@ -8,7 +8,7 @@ from typing import Any
 
 from ..backends.installed import optional
 
-tokenizers = optional("tokenizers")
+tokenizers, jinja2 = optional("tokenizers"), optional("jinja2")
 
 TEXTS = [
     "The tide comes in and the tide goes out; nobody asked it to.",
@@ -152,6 +152,7 @@ def write_folder(folder: Path, template: Any = CHATML, trim_offsets: bool = True
         **config,
     }
     if template is not None:
+        _ = jinja2.Environment  # what is written here is rendered: a test without Jinja is skipped
         entries["chat_template"] = template
     (folder / "tokenizer_config.json").write_text(json.dumps(entries))
     return folder

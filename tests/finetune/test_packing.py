@@ -208,6 +208,9 @@ def test_what_cannot_be_packed_is_refused():
         PackedBatches(samples_of([5, 9]), 2, 8)
     with pytest.raises(pb.ConfigurationError, match="no samples"):
         PackedBatches([], 2, 8)
+    [sample] = samples_of([5])
+    with pytest.raises(pb.ConfigurationError, match="no token of a:1 has a loss"):
+        PackedBatches([Sample(sample.tokens, np.full(5, -100, np.int32), "a:1")], 2, 8)
     with pytest.raises(pb.ConfigurationError, match="batch_size"):
         PackedBatches(samples_of([5]), 0, 8)
     with pytest.raises(pb.ConfigurationError, match="9 tokens, a row 8"):

@@ -195,12 +195,12 @@ def test_what_cannot_be_learnt_is_said(tmp_path: Path):
     ):
         samples_of(chat(FIRST, PARIS), Tokenizer(write_folder(tmp_path, counted)))
     unused = CHATML + "{% if false %}{% generation %}{% endgeneration %}{% endif %}"
-    with pytest.raises(pb.ConfigurationError, match="nothing of this chat is in a {% generation %} block"):
+    with pytest.raises(pb.ConfigurationError, match="nothing of this chat is in a"):
         samples_of(chat(FIRST, PARIS), Tokenizer(write_folder(tmp_path, unused)))
     without = Tokenizer(write_folder(tmp_path, None, eos_token=None))
-    with pytest.raises(pb.ConfigurationError, match="a:1: .* names no 'eos_token'"):
+    with pytest.raises(pb.ConfigurationError, match=r"a:1: .* names no 'eos_token'"):
         samples_of(TextRecord("a", "a:1"), without)
-    with pytest.raises(pb.ConfigurationError, match="chats.jsonl:7: .* has no chat template"):
+    with pytest.raises(pb.ConfigurationError, match=r"chats.jsonl:7: .* has no chat template"):
         samples_of(chat(FIRST, PARIS), without)
     with pytest.raises(pb.ConfigurationError, match="no records"):
         make_samples([], without, 8)

@@ -40,7 +40,7 @@ class PackedBatches:
     Parameters
     ----------
     samples : list of Sample
-        Of at most `length` tokens each.
+        Of at most `length` tokens each, some of which have a loss.
     batch_size, length : int
         The shape of a batch.
     pack : bool
@@ -86,6 +86,9 @@ class PackedBatches:
                 f"PackedBatches: {longest.place} has {len(longest.tokens)} tokens, a row {length}. "
                 "Make samples of that length with `make_samples`."
             )
+        empty = next((sample.place for sample in self.samples if not sample.loss_tokens), None)
+        if empty is not None:
+            raise ConfigurationError(f"PackedBatches: no token of {empty} has a loss; a batch of such has no mean.")
         self.batch_size, self.length, self.pack = int(batch_size), int(length), bool(pack)
         self.shuffle, self.seed, self.padding = bool(shuffle), int(seed), int(padding)
         self._lengths = np.array([len(sample.tokens) for sample in self.samples])

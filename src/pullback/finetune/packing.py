@@ -43,8 +43,8 @@ def fitted(lengths: Sequence[int], room: int) -> list[list[int]]:
     for place, length in enumerate(lengths):
         at = bisect_left(rooms, length)
         if at == len(rooms):
-            row, left = [], room
-            rows.append(row)
+            rows.append([])
+            row, left = rows[-1], room
         else:
             left = rooms[at]
             row = with_room[left].pop()

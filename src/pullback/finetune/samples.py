@@ -33,7 +33,7 @@ class Sample:
     @property
     def loss_tokens(self) -> int:
         """How many tokens have a loss."""
-        return int(np.count_nonzero(self.labels != IGNORED))
+        return int(np.count_nonzero(self.labels[1:] != IGNORED))
 
 
 @dataclass(frozen=True, slots=True)

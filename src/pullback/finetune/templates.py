@@ -25,8 +25,8 @@ class ChatTemplate:
     """A Jinja template that writes the messages of a conversation.
 
     Templates come from strangers, with a model: they run in Jinja's sandbox, without access to anything but the
-    messages, the special tokens and the time `now`, and are bounded in length, as is what they write. The time they
-    take is not bounded.
+    messages, the special tokens and the time `now`, and are bounded in length, as is what they write. The time and
+    memory that they take on the way are not.
 
     >>> from datetime import datetime
     >>> from pullback.finetune.templates import ChatTemplate

@@ -75,7 +75,10 @@ class Tokenizer:
     # -- text -------------------------------------------------------------------------------------
 
     def encode(self, text: str, special_tokens: bool = True) -> list[int]:
-        """The token numbers of a text; with those that begin or end a text for this model, unless told otherwise."""
+        """The token numbers of a text; with those that begin or end a text for this model, unless told otherwise.
+
+        Where the text has that of a special token, such as "<|im_end|>", it becomes this token.
+        """
         return self.encode_with_spans(text, special_tokens).ids
 
     def encode_with_spans(self, text: str, special_tokens: bool = True) -> EncodedText:

@@ -130,8 +130,8 @@ class Scatter:
 class Overwrite:
     """An array with value[o, p, n] in place of [o, i(p), j(p), ..., n], the last of several: see `Gather`.
 
-    Indices as for `Gather`; an axis in `sizes` has at least one element. The array is contiguous, and so is `out`, which
-    may be the very same memory: then nothing else of it is touched. Arrays: that one, value, the indices, out.
+    Indices as for `Gather`; an axis in `sizes` has at least one element. The array is contiguous, and so is `out`,
+    which may be the very same memory: then nothing else of it is touched. Arrays: that one, value, the indices, out.
     """
 
     dtype: str

@@ -14,6 +14,7 @@ from . import (
     deep,
     eager_mlp,
     eager_networks,
+    finetune,
     import_time,
     memory,
     mlp,
@@ -41,6 +42,7 @@ BENCHMARKS = {
         compiled,
         xla,
         torch_cpu,
+        finetune,
         audits,
         import_time,
     )

@@ -18,6 +18,8 @@ MODULES = {
     "autograd": "autograd",
     "mygrad": "mygrad",
     "mlx": "mlx",
+    "transformers": "transformers",
+    "peft": "peft",
 }
 
 

@@ -180,3 +180,12 @@ def test_cudnn_is_for_gpus_alone():
     jax.clear_caches()
     for a, b in zip(alone, beside):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_dropout_in_half_precision(dtype):
+    x = pb.ones(64, device=DEVICE, dtype=dtype).set_requires_grad(True)
+    out = pb.dropout(x, 0.5, generator=pb.random.Generator(1))
+    assert out.dtype == dtype and pb.backward(pb.sum(out))[x].dtype == dtype
+    expected = pb.dropout(pb.ones(64), 0.5, generator=pb.random.Generator(1)).numpy()
+    np.testing.assert_array_equal(pb.asarray(out.detach(), dtype="float32").numpy(), expected)

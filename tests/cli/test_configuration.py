@@ -8,6 +8,7 @@ import pytest
 
 from pullback import ConfigurationError
 from pullback.cli import configuration as configurations
+from pullback.cli.reading import Configuration, written
 
 GOOD = """\
 name = "mine"
@@ -24,8 +25,8 @@ lr = 0.1
 """
 
 
-def parsed(text: str, *settings: str) -> configurations.Configuration:
-    return configurations.parsed(text, "run.toml", Path("/folder"), settings)
+def parsed(text: str, *settings: str) -> Configuration:
+    return configurations.FORMAT.parsed(text, "run.toml", Path("/folder"), settings)
 
 
 def complaint(text: str, *settings: str) -> str:
@@ -48,7 +49,7 @@ def test_defaults_are_filled_in():
 def test_bundled_example_is_sound_and_survives_being_written(name):
     found = parsed(configurations.example_text(name))
     assert found["name"] == name
-    assert parsed(configurations.written(found)) == found
+    assert parsed(written(found)) == found
 
 
 def test_bundled_examples_are_these():
@@ -119,7 +120,7 @@ def test_wrong_syntax_is_named_with_its_line(text, start):
 def test_not_text(tmp_path):
     (tmp_path / "run.toml").write_bytes(b"a = 1\nb = '\xff'\n")
     with pytest.raises(ConfigurationError, match=r"run\.toml:2: this is not UTF-8"):
-        configurations.read(tmp_path / "run.toml")
+        configurations.FORMAT.read(tmp_path / "run.toml")
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -176,14 +177,14 @@ def test_wrong_setting(setting, message):
 def test_paths_are_relative_to_the_file(tmp_path):
     text = GOOD.replace('kind = "regression"', 'kind = "csv"\npath = "a/b.csv"\ntarget = "y"\ntask = "regression"')
     (tmp_path / "run.toml").write_text(text)
-    assert configurations.read(tmp_path / "run.toml")["data"]["path"] == str(tmp_path / "a" / "b.csv")
+    assert configurations.FORMAT.read(tmp_path / "run.toml")["data"]["path"] == str(tmp_path / "a" / "b.csv")
 
 
 def test_text_with_odd_characters_survives_being_written():
     text = GOOD.replace('"regression"', '"text"\nsource = "a \\"\\\\ \\u0001 \\u00e9"').replace("mlp", "transformer")
     found = parsed(text)
     assert found["data"]["source"] == '/folder/a "\\ \x01 é'
-    assert parsed(configurations.written(found)) == found
+    assert parsed(written(found)) == found
 
 
 @pytest.mark.parametrize("section", configurations.SECTIONS)
@@ -203,6 +204,6 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(GOOD + "#" * (1 << 16))
     with pytest.raises(ConfigurationError, match="at most 65,536 bytes"):
-        configurations.read(path)
+        configurations.FORMAT.read(path)
     with pytest.raises(ConfigurationError, match="at most 65,536 bytes"):
-        configurations.read(Path("/dev/zero"))
+        configurations.FORMAT.read(Path("/dev/zero"))

@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 
 def test_the_configuration_on_the_page_is_sound(tmp_path):
     (text,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert configurations.parsed(text, "run.toml", tmp_path)["name"] == "prices"
+    assert configurations.FORMAT.parsed(text, "run.toml", tmp_path)["name"] == "prices"
 
 
 @pytest.mark.parametrize("name", configurations.SECTIONS)

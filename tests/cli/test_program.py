@@ -37,7 +37,7 @@ def test_wrong_usage(pullback, arguments):
 
 
 def test_a_bug_shows_its_traceback(pullback, monkeypatch):
-    def run():
+    def run(options):
         raise RuntimeError("unforeseen")
 
     monkeypatch.setattr(devices, "run", run)
@@ -56,7 +56,7 @@ def test_a_bug_shows_its_traceback(pullback, monkeypatch):
     ],
 )
 def test_what_is_no_bug_shows_a_line(pullback, monkeypatch, error, code, message):
-    def run():
+    def run(options):
         raise error
 
     monkeypatch.setattr(devices, "run", run)

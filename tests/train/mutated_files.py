@@ -65,7 +65,7 @@ def sound_files(folder: Path) -> dict[Path, Callable[[Path], Any]]:
         CheckpointFolder(folder / "run").path(2): read_checkpoint,
         folder / "mlp.safetensors": pb.Mlp.load,
         folder / "mlp.json": pb.Mlp.load,
-        folder / "run.toml": configuration.read,
+        folder / "run.toml": configuration.FORMAT.read,
         folder / "run" / "log.jsonl": read_log,
         folder / "run" / MARKER: read_run_marker,
     }

@@ -63,7 +63,10 @@ class StandardKernels(Kernels):
             wide = backend.widest_float() if in_double else _dtype("float32")
             if dtype.itemsize >= wide.itemsize or keeps_integers:
                 return kernel(x, *static)
-            return self.astype(kernel(self.astype(x, backend.raw_dtype(wide)), *static), x.dtype)
+            made = kernel(self.astype(x, backend.raw_dtype(wide)), *static)
+            if operation.residuals:
+                return self.astype(made[0], x.dtype), *made[1:]
+            return self.astype(made, x.dtype)
 
         return of_reals
 

@@ -1,4 +1,4 @@
-"""Configuration files of `pullback train`: the table of what they may say, and reading one.
+"""Configuration files of `pullback train`: the table of what they may say.
 
 A configuration names things, which are looked up in fixed tables; nothing in it is ever run.
 """
@@ -6,13 +6,12 @@ A configuration names things, which are looked up in fixed tables; nothing in it
 from __future__ import annotations
 
 import re
-import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import Any, Mapping
 
-from ..errors import ConfigurationError
 from . import schema
+from .reading import Configuration, Format
 from .schema import (
     BELOW_ONE,
     BETAS,
@@ -30,11 +29,6 @@ from .schema import (
     Section,
     one_of,
 )
-from .toml_lines import lines_of
-
-Configuration = dict[str, Any]
-
-_LARGEST = 1 << 16  # bytes; what reading takes can grow with the square of a file's size
 
 _NAME = schema.Check(
     "a name of letters, digits, - and _",
@@ -157,104 +151,6 @@ def example_text(name: str) -> str:
     return (resources.files(__package__) / "examples" / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def read(path: Path, settings: Iterable[str] = ()) -> Configuration:
-    """The configuration in a file, complete; every mistake in it is named in one `ConfigurationError`."""
-    with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise ConfigurationError(f"{path}: a configuration has at most {_LARGEST:,} bytes; this file has more.")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{path}:{line}: this is not UTF-8 text, so it is not TOML.") from None
-    return parsed(text, str(path), path.parent, settings)
-
-
-def parsed(text: str, name: str, folder: Path, settings: Iterable[str] = ()) -> Configuration:
-    """The configuration in a text; `name` is the file's in messages, and paths in it start from `folder`.
-
-    `settings` are texts such as "optimizer.lr=0.1", which replace what the file says.
-    """
-    text = text.replace("\r\n", "\n")
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(_syntax_message(str(error), text, name)) from None
-    except RecursionError:
-        raise ConfigurationError(f"{name}: nested too deeply.") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise ConfigurationError(f"{name}: not valid TOML: {error}") from None
-    places = {path: (line, f"{name}:{line}") for path, line in lines_of(text).items()}
-    places[()] = (0, name)
-    for setting in settings:
-        path, value = _setting(setting)
-        _put(document, path, value, setting)
-        place = (len(text), f"--set {setting}")
-        places[path] = place
-        for length in range(1, len(path)):
-            places.setdefault(path[:length], place)
-
-    configuration, problems = schema.resolved(document, TOP, SECTIONS)
-    if not problems:
-        problems = _contradictions(configuration)
-    if problems:
-
-        def place_of(problem: Problem) -> tuple[int, str]:
-            """Where it is written, or the innermost table that is."""
-            path = problem.path
-            while path not in places:
-                path = path[:-1]
-            return places[path]
-
-        problems.sort(key=lambda problem: place_of(problem)[0])
-        raise ConfigurationError("\n".join(_sentence(place_of(problem)[1], problem) for problem in problems))
-    _make_paths_absolute(configuration, folder)
-    return configuration
-
-
-def _sentence(where: str, problem: Problem) -> str:
-    subject = ".".join(map(str, problem.path))
-    if len(problem.path) == 1 and problem.message.startswith("is missing"):
-        subject = f"[{subject}]"
-    joint = " " if problem.message.startswith("is ") else ": "
-    return f"{where}: {subject}{joint}{problem.message}"
-
-
-def _syntax_message(message: str, text: str, name: str) -> str:
-    """The parser's complaint with the line in front."""
-    found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
-    if found:
-        return f"{name}:{found[1]}: not valid TOML: {message[: found.start()]} (column {found[2]})"
-    message = message.removesuffix(" (at end of document)")
-    return f"{name}:{len(text.splitlines()) or 1}: not valid TOML: {message}, at the end of the file"
-
-
-def _setting(setting: str) -> tuple[tuple[str, ...], Any]:
-    key, equals, text = setting.partition("=")
-    path = tuple(part.strip() for part in key.split("."))
-    if not equals or not all(path):
-        raise ConfigurationError(f"--set {setting}: expected section.key=value, such as optimizer.lr=0.01.")
-    try:
-        value = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
-        return path, text.strip()  # a word: `--set model.kind=mlp` needs no quotes
-    return path, value["value"] if len(value) == 1 else text
-
-
-def _put(document: dict[str, Any], path: tuple[str, ...], value: Any, setting: str) -> None:
-    table = document
-    for part in path[:-1]:
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise ConfigurationError(f"--set {setting}: {part} is not a section.")
-    if path[-1] == "kind" and value != table.get("kind"):
-        table.clear()  # another kind has other keys: those of the file would only be in the way
-    if path in (("train", "epochs"), ("train", "steps")):
-        table.pop("steps" if path[-1] == "epochs" else "epochs", None)
-    table[path[-1]] = value
-
-
 def task_of(configuration: Mapping[str, Any]) -> str:
     """What is learnt: "classification", "regression" or "text"."""
     data = configuration["data"]
@@ -308,25 +204,6 @@ def _make_paths_absolute(configuration: Configuration, folder: Path) -> None:
         data["source"] = str((folder / data["source"]).resolve())
 
 
-def written(configuration: Mapping[str, Any]) -> str:
-    """A configuration as TOML text, which `parsed` turns into an equal one."""
-    tables = {name: value for name, value in configuration.items() if isinstance(value, dict)}
-    lines = [_line(key, value) for key, value in configuration.items() if key not in tables]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(_line(key, value) for key, value in table.items() if value is not None)]
-    return "\n".join(lines) + "\n"
-
-
-def _line(key: str, value: Any) -> str:
-    return f"{key} = {_toml(value)}"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if not isinstance(value, str):
-        return repr(value)
-    escaped = {"\\": "\\\\", '"': '\\"'}
-    return '"' + "".join(escaped.get(c, c if c.isprintable() else f"\\U{ord(c):08x}") for c in value) + '"'
+FORMAT = Format(
+    TOP, SECTIONS, _contradictions, _make_paths_absolute, alternatives=((("train", "epochs"), ("train", "steps")),)
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distributions, version
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ class Device(NamedTuple):
     remark: str
 
 
-def run() -> int:
+def run(options: Namespace) -> int:
     """Print the table; a library that is missing or broken is a line in it."""
     rows = [line for name in _LIBRARIES for line in _of_library(name)]
     print(aligned([("backend", "version", "device", "memory", "remark"), *rows]))

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Sequence
 
@@ -14,6 +15,15 @@ from ..targets.thread_count import asked_threads
 
 _OK, _BUG, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
 
+#: Where the commands are, each imported when it is run.
+_MODULES = {
+    "train": "training",
+    "check": "check",
+    "finetune": "finetuning",
+    "generate": "generating",
+    "merge": "merging",
+    "devices": "devices",
+}
 _PLACE = re.compile(r"\S+:\d+: ")
 _EXAMPLES = """examples:
   pullback train --example digits                  learn handwritten digits, in seconds
@@ -21,6 +31,8 @@ _EXAMPLES = """examples:
   pullback train run.toml --set optimizer.lr=0.01  train what run.toml says, with another learning rate
   pullback train --resume --folder runs/digits-1   go on with a run that was cut off
   pullback check model:loss --shapes 3x4 5         compare the gradients of loss(x, y) in model.py
+  pullback finetune --example --out try            fine-tune a tiny language model, the whole way
+  pullback generate --model DIR "Tell me of "      let a language model write
   pullback devices                                 what there is to compute on
 """
 _TRAIN_EXAMPLES = """examples:
@@ -38,6 +50,23 @@ _CHECK_EXAMPLES = """examples:
   pullback check model:energy --order 2            second derivatives too
 
 Exit code 0: all derivatives agree with central differences; 1: one is wrong; 2: nothing could be checked.
+"""
+_FINETUNE_EXAMPLES = """examples:
+  pullback finetune --example --out try
+  pullback finetune --model qwen3-0.6b --data chats.jsonl --out runs/chats --dry-run
+  pullback finetune --model qwen3-0.6b --data chats.jsonl --out runs/chats --rank 16 --seq 1024 --steps 500
+  pullback finetune run.toml --out runs/chats --lr 1e-4
+  pullback finetune --resume --out runs/chats
+
+The folder gets config.toml, checkpoints, log.jsonl, report.html, and the adapter in PEFT's format. Ctrl-C and SIGTERM
+write a checkpoint first; --resume then goes on as if nothing had happened, bit for bit.
+"""
+_GENERATE_EXAMPLES = """examples:
+  pullback generate --model qwen3-0.6b --adapter runs/chats "What is a pullback?"
+  pullback generate --model qwen3-0.6b --plain --temperature 0 "Once upon a time"
+"""
+_MERGE_EXAMPLES = """examples:
+  pullback merge --model qwen3-0.6b --adapter runs/chats --out merged
 """
 
 
@@ -92,17 +121,8 @@ def _message(error: BaseException) -> str:
 
 def _run(options: Namespace) -> int:
     asked_threads()  # a wrong wish is an error here, before anything is made
-    if options.command == "train":
-        from . import training
-
-        return training.run(options)
-    if options.command == "check":
-        from . import check
-
-        return check.run(options)
-    from . import devices
-
-    return devices.run()
+    module = import_module(f".{_MODULES[options.command]}", __package__)
+    return int(module.run(options))
 
 
 def _parser() -> ArgumentParser:
@@ -119,6 +139,9 @@ def _parser() -> ArgumentParser:
 
     _add_train(command("train", "train a model that a configuration describes", _TRAIN, _TRAIN_EXAMPLES))
     _add_check(command("check", "compare a function's gradients with central differences", _CHECK, _CHECK_EXAMPLES))
+    _add_finetune(command("finetune", "fine-tune a language model with adapters", _FINETUNE, _FINETUNE_EXAMPLES))
+    _add_generate(command("generate", "let a language model write", _GENERATE, _GENERATE_EXAMPLES))
+    _add_merge(command("merge", "write a model with its adapter in its weights", _MERGE, _MERGE_EXAMPLES))
     command("devices", "list what there is to compute on", "List the array libraries and devices that are here.", "")
     return parser
 
@@ -128,6 +151,13 @@ _CHECK = (
     "Import a function from the current folder, call it with random arguments, and compare its derivatives, in\n"
     "reverse and in forward mode, with central differences."
 )
+
+_FINETUNE = (
+    "Fine-tune a language model of a Hugging Face folder (Qwen3, Qwen2, Llama 3) on texts or chats: few parameters\n"
+    "are learned beside its weights, which stay as they are. A CONFIG.toml has the names of the options as its keys."
+)
+_GENERATE = "Let a language model go on with a text, or answer it in the form of its chats, and show it as it comes."
+_MERGE = "Add what was learned to the weights of a model, and write it as a Hugging Face folder."
 
 
 def _formatted(name: str, description: str, examples: str) -> ArgumentParser:
@@ -150,6 +180,43 @@ def _add_train(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress, only the result")
 
 
+def _add_finetune(parser: ArgumentParser) -> None:
+    from .finetune_format import add_options
+
+    parser.add_argument("config", nargs="?", metavar="CONFIG.toml", help="a file that says what options say")
+    parser.add_argument("--out", metavar="DIR", help="where the run is written")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--resume", action="store_true", help="go on with the run in the folder from its last checkpoint")
+    how.add_argument("--overwrite", action="store_true", help="replace the run in the folder")
+    how.add_argument("--dry-run", action="store_true", help="show texts and memory, and load nothing")
+    how.add_argument("--example", action="store_true", help="make a tiny model and texts, and show the whole way")
+    parser.add_argument("--print-config", action="store_true", help="print the configuration and stop")
+    parser.add_argument("--quiet", action="store_true", help="show no progress, only the result")
+    add_options(parser)
+
+
+def _add_generate(parser: ArgumentParser) -> None:
+    parser.add_argument("prompt", help='what to answer, or to go on with; "-" reads it from the standard input')
+    parser.add_argument("--model", required=True, metavar="DIR", help="the Hugging Face folder of the model")
+    parser.add_argument("--adapter", metavar="DIR", help="a folder with an adapter in PEFT's format")
+    parser.add_argument("--device", default="numpy", help="where to compute (default: numpy)")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)")
+    parser.add_argument("--plain", action="store_true", help="go on with the text; no chat")
+    parser.add_argument("--system", metavar="TEXT", help="what the model is told before a chat")
+    parser.add_argument("--max-tokens", type=_count, default=256, metavar="N", help="tokens at most (default: 256)")
+    parser.add_argument("--temperature", type=float, default=0.7, metavar="X", help="0: the likeliest (default: 0.7)")
+    parser.add_argument("--top-k", type=_count, metavar="N", help="choose among so many")
+    parser.add_argument("--top-p", type=float, metavar="P", help="choose among the likeliest of this share")
+    parser.add_argument("--seed", type=_seed, default=0, help="of what is drawn (default: 0)")
+
+
+def _add_merge(parser: ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, metavar="DIR", help="the Hugging Face folder of the model")
+    parser.add_argument("--adapter", required=True, metavar="DIR", help="a folder with an adapter in PEFT's format")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; it must be new or empty")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)")
+
+
 def _add_check(parser: ArgumentParser) -> None:
     parser.add_argument("function", metavar="module:function", help="what to check")
     parser.add_argument(
@@ -167,4 +234,11 @@ def _seed(text: str) -> int:
     value = int(text)
     if value < 0:
         raise ValueError("negative")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("not positive")
     return value

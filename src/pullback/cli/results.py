@@ -30,15 +30,15 @@ def written(trainer: Any, test: Any, data: Data, configuration: Mapping[str, Any
     is_text, is_digits = task_of(configuration) == "text", configuration["data"]["kind"] == "digits"
     if is_text:
         figures["bits_per_character"] = figures["loss"] / math.log(2)
-    folders.write(folder, folders.RESULTS, json.dumps({"steps": trainer.step, **figures}, indent=2) + "\n")
+    folders.TRAIN.write(folder, folders.RESULTS, json.dumps({"steps": trainer.step, **figures}, indent=2) + "\n")
     with trainer.average.applied() if trainer.average is not None else nullcontext():
-        save(trainer.model.state_dict(), folders.own_path(folder, folders.WEIGHTS))
+        save(trainer.model.state_dict(), folders.TRAIN.own_path(folder, folders.WEIGHTS))
         sample = _sample(trainer.model, data, configuration["seed"]) if is_text else ""
         if is_digits:
-            folders.write(folder, folders.PICTURE, _drawn(trainer.model, data))
+            folders.TRAIN.write(folder, folders.PICTURE, _drawn(trainer.model, data))
 
     if is_text:
-        folders.write(folder, folders.SAMPLE, sample)
+        folders.TRAIN.write(folder, folders.SAMPLE, sample)
         yield "a sample of what it writes:"
         yield from ("    " + line for line in sample.splitlines())
     yield f"after {trainer.step} steps, on {len(data.test)} samples for testing:"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import warnings
 from argparse import Namespace
 from pathlib import Path
@@ -18,7 +17,8 @@ from ..functions import losses
 from ..optim import schedules
 from ..train.interruption import REASON
 from . import configuration as configurations, datasets, folders, models, results
-from .configuration import Configuration
+from .callbacks import Beginning, Notice
+from .reading import Configuration, written
 
 
 def run(options: Namespace) -> int:
@@ -35,7 +35,7 @@ def run(options: Namespace) -> int:
     data = datasets.load(configuration["data"], configuration["seed"])
     if folder is not None:
         if is_begun:
-            folders.check_data(folder, data.fingerprint())
+            folders.TRAIN.check_data(folder, data.fingerprint())
         return _train(options, configuration, folder, data, is_begun)
     with folders.next_free(configuration["name"], Path()) as chosen:
         return _train(options, configuration, chosen, data, is_begun)
@@ -44,8 +44,8 @@ def run(options: Namespace) -> int:
 def _train(options: Namespace, configuration: Configuration, folder: Path, data: Any, is_begun: bool) -> int:
     """Train in a folder, where the run `is_begun` already or not."""
     trainer, batches, test = _made(configuration, folder, data)
-    text = None if is_begun else configurations.written(configuration)
-    trainer.callbacks.insert(0, Beginning(text, data.fingerprint()))
+    text = None if is_begun else written(configuration)
+    trainer.callbacks.insert(0, Beginning(folders.TRAIN, text, data.fingerprint()))
     if not options.quiet:
         trainer.callbacks += [train.Progress(), Notice()]
     plan = configuration["train"]
@@ -75,7 +75,7 @@ def _train(options: Namespace, configuration: Configuration, folder: Path, data:
 def _printed(options: Namespace) -> str:
     if options.example and not options.config and not options.set:
         return configurations.example_text(options.example)  # with its comments
-    return configurations.written(_configuration(options))
+    return written(_configuration(options))
 
 
 def _configuration(options: Namespace) -> Configuration:
@@ -85,8 +85,8 @@ def _configuration(options: Namespace) -> Configuration:
         raise ConfigurationError("name what to train: a CONFIG.toml, or an example such as `--example digits`.")
     if options.example:
         text = configurations.example_text(options.example)
-        return configurations.parsed(text, f"{options.example}.toml", Path.cwd(), options.set)
-    return configurations.read(Path(options.config), options.set)
+        return configurations.FORMAT.parsed(text, f"{options.example}.toml", Path.cwd(), options.set)
+    return configurations.FORMAT.read(Path(options.config), options.set)
 
 
 def _new(options: Namespace) -> tuple[Configuration, Path | None]:
@@ -95,7 +95,7 @@ def _new(options: Namespace) -> tuple[Configuration, Path | None]:
     if options.folder is None:
         return configuration, None
     folder = _named_folder(options)
-    folders.check_new(folder, options.overwrite)
+    folders.TRAIN.check_new(folder, options.overwrite)
     return configuration, folder
 
 
@@ -110,10 +110,10 @@ def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
     if options.config or options.example:
         given = _configuration(options)
         folder = _named_folder(options) if options.folder is not None else folders.latest(given["name"], Path())
-        path = folders.configuration_of(folder, needed=False)
+        path = folders.TRAIN.configuration_of(folder, needed=False)
         if path is None:
             return given, folder, False
-        saved = configurations.read(path)
+        saved = configurations.FORMAT.read(path)
         changes = list(_changes(saved, given))
         if changes:
             raise ConfigurationError(
@@ -126,9 +126,9 @@ def _resumed(options: Namespace) -> tuple[Configuration, Path, bool]:
     if options.set:
         raise ConfigurationError("a run is resumed as it began: --set is for new runs.")
     folder = _named_folder(options)
-    path = folders.configuration_of(folder, needed=True)
+    path = folders.TRAIN.configuration_of(folder, needed=True)
     assert path is not None
-    return configurations.read(path), folder, True
+    return configurations.FORMAT.read(path), folder, True
 
 
 def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -141,39 +141,6 @@ def _changes(saved: Mapping[str, Any], given: Mapping[str, Any], prefix: str = "
 
 
 # -- the parts of a run ---------------------------------------------------------------------------
-
-
-class Beginning(train.Callback):
-    """Writes what a new run is of, once the trainer has made sure that it may; None for one that has begun before."""
-
-    def __init__(self, configuration: str | None, fingerprint: str) -> None:
-        self.configuration = configuration
-        self.fingerprint = fingerprint
-
-    def files(self, folder: Path) -> list[str]:
-        return list(folders.OWN)
-
-    def on_start(self, trainer: train.Trainer) -> None:
-        assert trainer.folder is not None
-        if self.configuration is not None:
-            folders.begin(trainer.folder, self.configuration, self.fingerprint)
-
-
-class Notice(train.Callback):
-    """Says that steps are not compiled, and why, unless the configuration wants it so."""
-
-    def on_start(self, trainer: train.Trainer) -> None:
-        self._is_told = False
-        self._tell(trainer)
-
-    def on_step(self, trainer: train.Trainer, record: train.Record) -> None:
-        self._tell(trainer)
-
-    def _tell(self, trainer: train.Trainer) -> None:
-        reason = trainer.why_not_compiled
-        if reason is not None and not self._is_told:
-            self._is_told = True
-            print(f"steps are not compiled: {reason.rstrip('.')}.", file=sys.stderr, flush=True)
 
 
 def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.Trainer, Batches, Batches]:

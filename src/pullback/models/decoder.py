@@ -14,7 +14,7 @@ from ..functions.attention import rotary_embedding, scaled_dot_product_attention
 from ..functions.filled import arange
 from ..functions.manipulation import permute_dims, reshape
 from ..nn.containers import ModuleList
-from ..nn.linear import Embedding, Linear
+from ..nn.linear import Embedding, Linear, project
 from ..nn.module import Module
 from ..nn.normalization import RMSNorm
 from ..tensors.tensor import Tensor
@@ -49,9 +49,9 @@ class Attention(Module):
         self, x: Tensor, tables: tuple[Tensor, Tensor], mask: Tensor | None, cache: LayerCache | None = None
     ) -> Tensor:
         samples, length, _ = x.shape
-        q = self._heads(self.q_proj(x), self.num_heads)
-        k = self._heads(self.k_proj(x), self.num_key_value_heads)
-        v = self._heads(self.v_proj(x), self.num_key_value_heads)
+        q, k, v = project(x, self.q_proj, self.k_proj, self.v_proj)
+        q = self._heads(q, self.num_heads)
+        k, v = (self._heads(part, self.num_key_value_heads) for part in (k, v))
         if self.has_query_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = rotary_embedding(q, *tables), rotary_embedding(k, *tables)
@@ -75,7 +75,8 @@ class GatedLayers(Module):
         self.down_proj = _linear(weights, f"{name}.down_proj", inner, outer, bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(silu(self.gate_proj(x)) * self.up_proj(x))
+        gate, up = project(x, self.gate_proj, self.up_proj)
+        return self.down_proj(silu(gate) * up)
 
 
 class DecoderLayer(Module):

@@ -20,7 +20,7 @@ from .attention import MultiheadAttention
 from .containers import ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
-from .linear import Embedding, Flatten, Identity, Linear
+from .linear import Embedding, Flatten, Identity, Linear, project
 from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, MSELoss
 from .module import Module, Parameter
 from .normalization import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, Self, Sequence
 
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError
@@ -59,8 +59,44 @@ class Linear(Module):
     def forward(self, x: Any) -> Tensor:
         return linear(x, self.weight, self.bias)
 
+    @classmethod
+    def project_all(cls, x: Any, layers: Sequence[Self]) -> tuple[Tensor, ...]:
+        """What each of several layers of this class makes of one input; a subclass may compute them together."""
+        return tuple([layer(x) for layer in layers])
+
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def project(x: Any, *layers: Linear) -> tuple[Tensor, ...]:
+    """What each of several linear layers makes of one input, as to query, key and value.
+
+    Layers of one class compute it together if they know how, as those with adapters do (see `pb.peft`).
+
+    Parameters
+    ----------
+    x : array
+        (..., inputs).
+    *layers : Linear
+        All with as many inputs.
+
+    Returns
+    -------
+    tuple of Tensor
+        One for each layer, (..., outputs).
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> query, key = pb.nn.Linear(3, 4), pb.nn.Linear(3, 2)
+    >>> [out.shape for out in pb.nn.project(pb.zeros((5, 3)), query, key)]
+    [(5, 4), (5, 2)]
+    """
+    results: dict[int, Tensor] = {}
+    for kind in dict.fromkeys([type(layer) for layer in layers]):
+        places = [i for i, layer in enumerate(layers) if type(layer) is kind]
+        results.update(zip(places, kind.project_all(x, [layers[i] for i in places])))
+    return tuple([results[i] for i in range(len(layers))])
 
 
 class Identity(Module):

@@ -30,9 +30,9 @@ class Progress(Callback):
     """Shows how a run is going: a live bar if the output is a terminal, else a line per epoch and every few seconds.
 
     It shows the epoch and step, the loss (smoothed), the values of the last validation, the learning rate, the
-    throughput, and the time passed and left. The bar is drawn by `rich`; where it is not installed there are lines. It
-    writes to the standard error stream unless given another one, and never ends a run: if the stream breaks, it falls
-    silent.
+    throughput (in tokens where a record has "tokens_per_second"), the "memory_gib" that a record tells, and the time
+    passed and left. The bar is drawn by `rich`; where it is not installed there are lines. It writes to the standard
+    error stream unless given another one, and never ends a run: if the stream breaks, it falls silent.
 
     >>> import pullback as pb, sys
     >>> from types import SimpleNamespace
@@ -163,6 +163,8 @@ class _Status:
         self._epochs: int | None = None
         self._loss = _Average()
         self._throughput = _Average()
+        self._unit = "samples"
+        self._memory: float | None = None
         self._learning_rate: float | None = None
         self._elapsed: float | None = None
         self._validation: dict[str, float] = {}
@@ -176,9 +178,12 @@ class _Status:
         self.at, self._epoch, self._elapsed = record["step"], record["epoch"], record.get("seconds")
         self._loss.add(record["loss"])
         self._learning_rate = record.get("learning_rate")
-        throughput = record.get("samples_per_second")
+        if "tokens_per_second" in record:
+            self._unit = "tokens"
+        throughput = record.get(f"{self._unit}_per_second")
         if throughput is not None:
             self._throughput.add(throughput)
+        self._memory = record.get("memory_gib")
 
     def validation(self, record: Record) -> None:
         self._validation |= {name: value for name, value in record.items() if name.startswith("validation_")}
@@ -203,7 +208,9 @@ class _Status:
         if self._learning_rate is not None:
             texts.append(f"learning_rate {number_text(self._learning_rate)}")
         if self._throughput.value is not None:
-            texts.append(f"{number_text(round(self._throughput.value))} samples/s")
+            texts.append(f"{number_text(round(self._throughput.value))} {self._unit}/s")
+        if self._memory is not None:
+            texts.append(f"{self._memory:.2f} GiB")
         return texts
 
     def times(self) -> list[str]:

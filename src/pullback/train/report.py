@@ -33,6 +33,8 @@ _TITLES = {
     "learning_rate": ("Learning rate", ""),
     "gradient_norm": ("Gradient norm", ""),
     "samples_per_second": ("Throughput", "samples/s"),
+    "tokens_per_second": ("Throughput in tokens", "tokens/s"),
+    "memory_gib": ("Most memory so far", "GiB"),
 }
 _SETTINGS = ("schedule", "clip_norm", "accumulate", "scaler", "autocast", "average", "checkpoint_every", "seed")
 

@@ -17,6 +17,7 @@ _MODULES = (
     "shape",
     "indexing",
     "linear",
+    "low_rank",
     "contractions",
     "sorting",
     "linalg",

@@ -176,6 +176,27 @@ class Compiled:
         """How many programs were traced."""
         return self._traces
 
+    def plan(self, *args: Any, **kwargs: Any) -> dict[str, int]:
+        """The `memory` that a call with these arguments would need, without compiling or running anything.
+
+        The function is traced once, and what that does is undone. Values of tensors are not looked at: arrays of zeros
+        that the system has not given memory to yet will do, for a model larger than the memory of this machine too.
+
+        >>> import numpy as np, pullback as pb
+        >>> step = pb.compile(lambda x, w: (x @ w).sum())
+        >>> step.plan(np.zeros((4, 1 << 18), np.float32), np.zeros((1 << 18, 1024), np.float32))["inputs"] >> 20
+        1028
+        """
+        return self.plan_on(None, *args, **kwargs)
+
+    def plan_on(self, device: str | None, /, *args: Any, **kwargs: Any) -> dict[str, int]:
+        """What `plan` says, for a device that need not be there, from arguments that are elsewhere."""
+        from .planning import planned
+
+        with _lock:
+            made = self._specialized(Arguments(self._name, args, kwargs))
+        return planned(made.program, device or made.device)
+
     # -- calling -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

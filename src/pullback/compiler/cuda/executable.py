@@ -12,17 +12,13 @@ from ...backends.torch_memory import torch_dtype
 from ...targets.cuda.target import TARGET
 from ..drawing_first import DrawnFirst
 from ..lowering.lower import lower
-from ..passes import optimize
-from ..passes.added_rows import with_added_rows
-from ..passes.channels_last import with_channels_last
-from ..passes.joined_losses import with_joined_losses
 from ..passes.rematerialization import rematerialized, saved_bytes
 from ..program import Program, Value
 from .evaluation import evaluate
 from .halting import Flags, halting
+from .preparation import FLOPS_PER_BYTE, prepared
 
 _ALIGNMENT = 16
-_FLOPS_PER_BYTE = 128  # that a GPU computes in a product while it reads a byte, in half precision
 
 
 class CudaExecutable:
@@ -58,9 +54,8 @@ class CudaExecutable:
             program.updates,
             program.constants,
         )
-        optimized = with_channels_last(optimize(given), TARGET.abilities.channels_last)
-        optimized = with_added_rows(with_joined_losses(optimized))
-        self.program = rematerialized(optimized, flops_per_byte=_FLOPS_PER_BYTE)
+        optimized = prepared(given)
+        self.program = rematerialized(optimized, flops_per_byte=FLOPS_PER_BYTE)
         self.saved_bytes = saved_bytes(self.program, optimized)
         schedule = lower(self.program, TARGET.abilities)
         self.calls = schedule.calls

@@ -21,7 +21,7 @@ from .places import Attribute, Cell, Entry, Fixed
 from .reading import CHANCE, MISSING, attribute
 from .recorder import Recorder
 
-MOST = 1000  # values that are looked at before each call
+MOST = 20_000  # values that are looked at before each call: a model of a hundred layers has some thousand
 
 
 class Carried(NamedTuple):

@@ -20,8 +20,9 @@ from . import averages, statistics
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
 _EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares"))
 
-#: Kernels that take functions, or constants of other kinds than arrays: what they do with symbols is written down.
-_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul"))
+#: Kernels that take functions, constants of other kinds than arrays, or places in random streams inside of other
+#: arguments: what they do with symbols is written down.
+_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul", "low_rank_linear"))
 
 
 _MANY_CLASSES = 1024

@@ -20,6 +20,7 @@ from .object_layout import word
 INLINE = 5  # axes whose lengths and steps are in the tensor itself; those of more are elsewhere, one after the other
 _OF_TENSOR, _OF_STORAGE = 192, 96  # bytes that are looked at
 _LOW_HALF = 0xFFFFFFFF
+_ATTEMPTS = 8
 _DTYPES = [getattr(torch, dtype.name) for dtype in dtypes.ALL]
 
 
@@ -66,8 +67,13 @@ def torch_layout(device: str = "cpu") -> TorchLayout | None:
     if device != "cpu":
         layout = torch_layout()
         return None if layout is None else _on_device(layout, device)
-    found = _in_tensors(), _in_storages()
-    return None if found[0] is None or found[1] is None else TorchLayout(*found[0], *found[1])
+    held = []  # so that each attempt looks at other memory: past an object's end it may hold what is looked for
+    for attempt in range(_ATTEMPTS):
+        found = _in_tensors(), _in_storages()
+        if found[0] is not None and found[1] is not None:
+            return TorchLayout(*found[0], *found[1])
+        held += [torch.empty(2) for _ in range(attempt + 1)]
+    return None
 
 
 def _on_device(layout: TorchLayout, device: str) -> TorchLayout | None:

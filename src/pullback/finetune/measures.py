@@ -1,0 +1,60 @@
+"""What a run takes: tokens per second, and the most memory so far."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import Callable
+
+from .. import train
+from ..backends import for_device
+
+
+def peak_memory(device: str) -> int | None:
+    """The most bytes in use on a device so far; on a processor by this process, mapped files included.
+
+    None where the system does not tell.
+    """
+    _, name = for_device(device)
+    library, _, kind = name.partition(":")
+    if library == "torch" and kind.startswith("cuda"):
+        import torch
+
+        return int(torch.cuda.max_memory_allocated(kind))
+    if library == "jax" and not kind.startswith("cpu"):
+        import jax
+
+        statistics = jax.devices()[int(kind.partition(":")[2] or 0)].memory_stats() or {}
+        return int(statistics.get("peak_bytes_in_use", 0))
+    if library == "cupy":
+        import cupy
+
+        return int(cupy.get_default_memory_pool().total_bytes())
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+class Measures(train.Callback):
+    """Adds "tokens_per_second" and "memory_gib" to the record of every step, for those who hear of it after this.
+
+    `tokens` says how many tokens were given to the model so far.
+    """
+
+    def __init__(self, tokens: Callable[[], int], device: str) -> None:
+        self._tokens = tokens
+        self._device = device
+
+    def on_start(self, trainer: train.Trainer) -> None:
+        self._mark, self._before = perf_counter(), self._tokens()
+
+    def on_step(self, trainer: train.Trainer, record: train.Record) -> None:
+        now, tokens = perf_counter(), self._tokens()
+        record["tokens_per_second"] = (tokens - self._before) / (now - self._mark)
+        peak = peak_memory(self._device)
+        if peak is not None:
+            record["memory_gib"] = peak / 2**30
+        self._mark, self._before = now, tokens

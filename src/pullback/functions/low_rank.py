@@ -1,0 +1,95 @@
+"""Linear layers with products of two thin matrices beside their weights, for `peft`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Sequence
+
+from ..autodiff import base
+from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
+from ..autodiff.tables import TENSORS
+from ..backends import portable
+from ..errors import DtypeError, ShapeError
+from ..operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
+
+
+class Projection(NamedTuple):
+    """A weight (outputs, inputs) with `up` (outputs, rank) times `down` (rank, inputs) beside it.
+
+    `bias` and `factor` are (outputs,) or None; `chance` is that of dropout.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+    down: Tensor
+    up: Tensor
+    factor: Tensor | None = None
+    scale: float = 1.0
+    chance: float = 0.0
+
+
+def low_rank_linear(x: Any, projections: Sequence[Projection]) -> tuple[Tensor, ...]:
+    """factor * (x weight^T + scale * (x down^T) up^T) + bias of each projection, as one operation.
+
+    It keeps `x` for the gradients, and nothing else but the parameters. With a chance of dropout each projection has a
+    mask of its own on `x`, for all of the above but x weight^T + bias.
+
+    >>> import pullback as pb
+    >>> from pullback.functions.low_rank import Projection, low_rank_linear
+    >>> one = Projection(pb.eye(2), None, down=pb.asarray([[1.0, 1.0]]), up=pb.asarray([[10.0], [20.0]]))
+    >>> low_rank_linear(pb.asarray([1.0, 2.0]), [one])
+    (tensor([31., 62.]),)
+    """
+    x = asarray(x)
+    tensors: list[Any] = [x]
+    for one in projections:
+        _check(x, one)
+        tensors += one[:5]
+    places = tuple([_place(x, one.chance) for one in projections])
+    static = tuple([one.scale for one in projections]), tuple([one.chance for one in projections]), places
+    is_moving = any(type(tensor) is base.DualTensor for tensor in tensors)
+    learned = any(tensor is not None and tensor.requires_grad for tensor in tensors[1:])
+    if is_moving or (x.requires_grad and not learned):  # whose parts would not even keep x
+        return portable.bind("low_rank_linear", TENSORS)(tensors, *static)
+    return apply(OPERATIONS["low_rank_linear"], tuple(tensors), static)
+
+
+def row_norms(weight: Tensor, down: Tensor, up: Tensor, scale: float) -> Tensor:
+    """The lengths of the rows of weight + scale * up down, which is not formed; a constant, in float32 or wider.
+
+    >>> import pullback as pb
+    >>> from pullback.functions.low_rank import row_norms
+    >>> row_norms(pb.asarray([[3.0, 1.0]]), down=pb.asarray([[0.0, 1.0]]), up=pb.asarray([[1.0]]), scale=3.0)
+    tensor([5.])
+    """
+    weight, down, up = (TENSORS.widened(tensor.detach()) for tensor in (weight, down, up))
+    up = up * scale
+    transposed = TENSORS.matrix_transpose(down)
+    crossed = 2.0 * TENSORS.matmul(weight, transposed) + TENSORS.matmul(up, TENSORS.matmul(down, transposed))
+    squares = TENSORS.vecdot(weight, weight, -1) + TENSORS.vecdot(up, crossed, -1)
+    return TENSORS.sqrt(TENSORS.maximum(squares, 0.0))
+
+
+def _place(x: Tensor, chance: float) -> Any:
+    """Where in the random stream a projection's mask begins."""
+    from ..random import next_key
+
+    return next_key(x.size) if chance else None
+
+
+def _check(x: Tensor, one: Projection) -> None:
+    if x.dtype.kind != "float":
+        raise DtypeError(f"low_rank_linear: expected floating-point numbers, got {x.dtype.name}.")
+    outputs, inputs = one.weight.shape
+    rank = one.down.shape[0]
+    expected = [(outputs,), (rank, inputs), (outputs, rank), (outputs,)]
+    found = [wanted if t is None else t.shape for t, wanted in zip(one[1:5], expected)]
+    if not x.ndim or x.shape[-1] != inputs or found != expected:
+        raise ShapeError(
+            f"low_rank_linear: x {x.shape}, weight {one.weight.shape}, bias {found[0]}, down {found[1]}, up {found[2]} "
+            f"and factor {found[3]} do not fit: expected (..., inputs), (outputs, inputs), (outputs,), (rank, inputs), "
+            f"(outputs, rank) and (outputs,)."
+        )

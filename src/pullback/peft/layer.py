@@ -1,0 +1,121 @@
+"""A linear layer with an adapter."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+from ..dtypes import float32
+from ..functions.filled import empty, zeros
+from ..functions.linear import linear
+from ..functions.low_rank import Projection, low_rank_linear, row_norms
+from ..modes import no_grad
+from ..nn import init
+from ..nn.linear import Linear
+from ..nn.module import Parameter
+from ..random import Generator
+from ..tensors.tensor import Tensor
+from .config import LoraConfig
+
+ADAPTER = ("lora_A", "lora_B", "lora_magnitude_vector")
+
+
+class LoraLinear(Linear):
+    """A linear layer with a product of two thin matrices beside its weight; `pb.peft.add_lora` makes layers these.
+
+    `weight` and `bias` are the layer's own, under their names. `lora_A` is (rank, inputs), `lora_B` (outputs, rank);
+    `lora_magnitude_vector` (outputs,) has the lengths of rows that DoRA learns, and is None otherwise.
+    """
+
+    config: LoraConfig
+    rank: int
+    alpha: float
+    lora_A: Tensor
+    lora_B: Tensor
+    lora_magnitude_vector: Tensor | None
+    original_weight: Tensor  # while the adapter is merged
+
+    @property
+    def scale(self) -> float:
+        """What the product B A is multiplied with."""
+        return self.config.scale(self.rank, self.alpha)
+
+    @property
+    def merged(self) -> bool:
+        """Whether the adapter is a part of the weight now."""
+        return "original_weight" in vars(self)
+
+    def forward(self, x: Any) -> Tensor:
+        return self.project_all(x, [self])[0]
+
+    @classmethod
+    def project_all(cls, x: Any, layers: Sequence[LoraLinear]) -> tuple[Tensor, ...]:
+        """What several layers make of one input, as one operation."""
+        if any(layer.merged for layer in layers):
+            return tuple([linear(x, layer.weight, layer.bias) for layer in layers])
+        return low_rank_linear(x, [layer._projection() for layer in layers])
+
+    def _projection(self) -> Projection:
+        chance = float(self.config.dropout) if self.training else 0.0
+        return Projection(self.weight, self.bias, self.lora_A, self.lora_B, self._factor(), self.scale, chance)
+
+    def _factor(self) -> Tensor | None:
+        """What DoRA multiplies the outputs with; the lengths that it divides by count as constants."""
+        if self.lora_magnitude_vector is None:
+            return None
+        return self.lora_magnitude_vector / row_norms(self.weight, self.lora_A, self.lora_B, self.scale)
+
+    def adapted_weight(self) -> Tensor:
+        """The weight of a layer without an adapter that computes the same."""
+        weight = self.weight.detach()
+        wide = weight.astype(self.lora_A.dtype) + (self.lora_B.detach() * self.scale) @ self.lora_A.detach()
+        factor = self._factor()
+        if factor is not None:
+            wide = wide * factor.detach()[:, None]
+        return wide.astype(weight.dtype)
+
+    def merge(self) -> None:
+        """Write the adapter into the weight."""
+        if not self.merged:
+            merged = self.adapted_weight()
+            self.register_buffer("original_weight", self.weight.detach().clone(), persistent=False)
+            with no_grad():
+                self.weight[...] = merged
+
+    def unmerge(self) -> None:
+        """Give the weight the values back that it had."""
+        if self.merged:
+            with no_grad():
+                self.weight[...] = self.original_weight
+            del self.original_weight
+
+    def extra_repr(self) -> str:
+        kind = "DoRA" if self.lora_magnitude_vector is not None else "LoRA"
+        return f"{super().extra_repr()}, {kind} of rank {self.rank}"
+
+
+def attach(layer: Linear, config: LoraConfig, rank: int, alpha: float, generator: Generator | None) -> None:
+    """Give a layer an adapter; it stays the same object, in all places where it is.
+
+    Adapters of weights in half precision are in float32: their steps are too small for less.
+    """
+    dtype = float32 if layer.weight.dtype.itemsize == 2 else layer.weight.dtype
+    place = {"dtype": dtype, "device": layer.weight.device}
+    down = Parameter(empty((rank, layer.in_features), **place))
+    init.kaiming_uniform_(down, a=math.sqrt(5), generator=generator)
+    layer.__class__ = LoraLinear
+    assert isinstance(layer, LoraLinear)
+    layer.config, layer.rank, layer.alpha = config, rank, alpha
+    layer.lora_A = down
+    layer.lora_B = Parameter(zeros((layer.out_features, rank), **place))
+    layer.lora_magnitude_vector = None
+    if config.dora:
+        layer.lora_magnitude_vector = Parameter(row_norms(layer.weight, down, layer.lora_B, 1.0), **place)
+
+
+def detach(layer: LoraLinear) -> None:
+    """Make a layer with an adapter a plain one, whose weight is what it is now."""
+    for name in ("config", "rank", "alpha", *ADAPTER, *(["original_weight"] if layer.merged else [])):
+        delattr(layer, name)
+    layer.__class__ = Linear
+

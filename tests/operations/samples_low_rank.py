@@ -1,0 +1,62 @@
+"""Samples: linear layers with thin products beside their weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pullback as pb
+from pullback.functions.low_rank import Projection, low_rank_linear
+
+from .sample import Sample, rng
+
+
+def _normal(name: str, *shape: int) -> np.ndarray:
+    return rng(f"low rank {name}").normal(size=shape)
+
+
+X = _normal("x", 2, 3, 4)
+WEIGHT, BIAS, DOWN, UP, FACTOR = (
+    _normal("weight", 5, 4), _normal("bias", 5), _normal("down", 2, 4), _normal("up", 5, 2), _normal("factor", 5),
+)  # fmt: skip
+SECOND = _normal("second weight", 3, 4), _normal("second down", 1, 4), _normal("second up", 3, 1)
+
+
+def _one(x: Any, weight: Any, bias: Any, down: Any, up: Any, factor: Any = None, **options: Any) -> Any:
+    with pb.random.using(5):
+        return low_rank_linear(x, [Projection(weight, bias, down, up, factor, 0.7, **options)])[0]
+
+
+def _two(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: Any, up2: Any, chances: Any = (0.0, 0.0)) -> Any:
+    with pb.random.using(6):
+        return low_rank_linear(
+            x,
+            [
+                Projection(weight, None, down, up, None, 0.7, chances[0]),
+                Projection(weight2, None, down2, up2, None, -1.3, chances[1]),
+            ],
+        )
+
+
+def _plain(x: Any, weight: Any, bias: Any, down: Any, up: Any, factor: Any = 1.0) -> Any:
+    return factor * (x @ weight.T + 0.7 * (x @ down.T) @ up.T) + bias
+
+
+def _plain_pair(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: Any, up2: Any) -> Any:
+    return x @ weight.T + 0.7 * (x @ down.T) @ up.T, x @ weight2.T - 1.3 * (x @ down2.T) @ up2.T
+
+
+PARAMETERS = WEIGHT, BIAS, DOWN, UP
+PAIR = X, WEIGHT, DOWN, UP, *SECOND
+SAMPLES = [
+    Sample("low_rank_linear", "bias", _one, (X, *PARAMETERS), torch=_plain, jax=_plain),
+    Sample("low_rank_linear", "factor", _one, (X, *PARAMETERS, FACTOR), torch=_plain, jax=_plain),
+    Sample("low_rank_linear", "vector", _one, (X[0, 0].copy(), *PARAMETERS), torch=_plain),
+    Sample("low_rank_linear", "no-rows", _one, (np.zeros((2, 0, 4)), *PARAMETERS)),
+    Sample("low_rank_linear", "two", _two, PAIR, torch=_plain_pair, jax=_plain_pair),
+    Sample("low_rank_linear", "first-of-two", lambda *xs: _two(*xs)[0], PAIR),
+    Sample("low_rank_linear", "dropout", lambda *xs: _one(*xs, chance=0.4), (X, *PARAMETERS)),
+    Sample("low_rank_linear", "factor-and-dropout", lambda *xs: _one(*xs, chance=0.4), (X, *PARAMETERS, FACTOR)),
+    Sample("low_rank_linear", "two-and-dropouts", lambda *xs: _two(*xs, chances=(0.4, 0.3)), PAIR),
+]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.functions.low_rank import Projection, low_rank_linear
 
 from . import harness
 from .harness_samples import SAMPLES
@@ -67,6 +68,10 @@ def matrices(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [generator.standard_normal(shape) for shape in shapes]
 
 
+def low_rank(x, weight, down, up):
+    return low_rank_linear(x, [Projection(weight, None, down, up)])[0]
+
+
 FROZEN = [
     # function, shapes, what is tracked, what may be kept
     ("multiply", lambda x, y: x * y, [(3, 4), (3, 4)], (True, False), [False, True]),
@@ -77,6 +82,8 @@ FROZEN = [
     ("divide", lambda x, y: pb.divide(x, y), [(3, 4), (3, 4)], (True, False), [False, True]),
     ("linear", lambda x, w, b: pb.linear(x, w, b), [(3, 4), (2, 4), (2,)], (True, False, False), [False, True, False]),
     ("linear", lambda x, w, b: pb.linear(x, w, b), [(3, 4), (2, 4), (2,)], (False, True, True), [True, False, False]),
+    ("low_rank", low_rank, [(3, 4), (2, 4), (1, 4), (2, 1)], (True, False, False, False), [False, True, True, True]),
+    ("low_rank", low_rank, [(3, 4), (2, 4), (1, 4), (2, 1)], (False, False, True, True), [True, True, True, True]),
     ("conv", lambda x, w: pb.conv1d(x, w), [(1, 2, 5), (3, 2, 3)], (True, False), [False, True]),
     ("conv", lambda x, w: pb.conv1d(x, w), [(1, 2, 5), (3, 2, 3)], (False, True), [True, False]),
     ("softmax", lambda x: pb.softmax(x), [(3, 4)], (True,), [False]),

@@ -35,7 +35,11 @@ def assert_close(found: Any, expected: Any, tolerance: float, name: str = "") ->
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max(), err_msg=name)
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+#: A program of so many layers cannot stay within no bytes at all.
+COMPILED = pytest.param(True, marks=pytest.mark.plain_graph, id="compiled")
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(False, id="eager"), COMPILED])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", peers.KINDS)
 def test_logits_and_gradients(kind: str, device: str, compiled: bool, tmp_path: Path) -> None:
@@ -82,7 +86,6 @@ def test_dropout_has_the_same_meaning(kind: str, tmp_path: Path) -> None:
         from pullback.backends.numpy import normalization
 
         own = normalization.dropout
-        patch.setattr(pb.random, "default_generator", lambda generator=pb.random.Generator(0): generator)
         xp = pb.backends.NUMPY.xp
 
         def noted(x: Any, p: float, key: int, offset: int) -> Any:

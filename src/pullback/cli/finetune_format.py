@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from dataclasses import fields
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..finetune.settings import Settings
+from ..finetune.settings import Settings, checkpointing_bytes
 from .reading import Configuration, Format
 from .schema import (
     BELOW_ONE,
@@ -39,8 +39,8 @@ CHECKPOINTING = Check(
     '"none", "balanced", "layers", or a size such as "2GiB"',
     lambda value: isinstance(value, str) and checkpointing_bytes(value) is not None,
 )
+_DATE = Check("a date such as 2026-01-31", lambda value: isinstance(value, str) and _is_date(value))
 _PATH = Check("the path of a file or a folder", TEXT.accepts)
-_UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1}
 _NAMES = list_of("names of layers", TEXT)
 
 OPTIONS: dict[str, Option] = {
@@ -76,17 +76,17 @@ OPTIONS: dict[str, Option] = {
     "checkpoint_every": Option(COUNT, "N", "steps between checkpoints (default: a tenth of the run)"),
     "keep": Option(COUNT, "N", "checkpoints that stay"),
     "seed": Option(NATURAL, "N", "of adapters, order and dropout"),
+    "date": Option(_DATE, "DATE", "that chat templates are told (default: today's)"),
 }
 _PATHS = ("model", "data", "validation")
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
 
-def checkpointing_bytes(text: str) -> int | None:
-    """The bytes that a text such as "1.5GiB" says; 0 for the names of other ways, None for nothing that is known."""
-    if text in ("none", "balanced", "layers"):
-        return 0
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kKMG]i?B|B)", text)
-    return int(float(match[1]) * _UNITS[match[2].upper()]) if match else None
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _key(name: str, option: Option) -> Key:
@@ -102,6 +102,7 @@ def _completed(configuration: Configuration) -> list[Problem]:
         problems.append(Problem(("steps",), "expected either epochs or steps, got both"))
     if not (configuration["epochs"] or configuration["steps"]):
         configuration["epochs"] = 1
+    configuration["date"] = configuration["date"] or date.today().isoformat()  # a run that is resumed has the same
     if configuration["validate_every"] and not configuration["validation"]:
         problems.append(Problem(("validate_every",), "expected a file of validation texts beside it"))
     return problems
@@ -136,18 +137,24 @@ def add_options(parser: ArgumentParser) -> None:
             parser.add_argument(flag, metavar=metavar, help=summary)
 
 
-def configuration_of(options: Namespace) -> Configuration:
-    """What a command line says, and the file that it names."""
-    given: dict[str, tuple[str, Any]] = {}
+def given(options: Namespace) -> dict[str, Any]:
+    """The values that a command line has, by key; not yet checked."""
+    found = {}
     for name, option in OPTIONS.items():
         value = getattr(options, name)
         if value is not None:
             if name in _PATHS and value:
                 value = str(Path(value).resolve())
-            given[name] = f"--{name.replace('_', '-')}", _typed(option.check, value)
+            found[name] = _typed(option.check, value)
+    return found
+
+
+def configuration_of(options: Namespace) -> Configuration:
+    """What a command line says, and the file that it names."""
+    named = {name: (f"--{name.replace('_', '-')}", value) for name, value in given(options).items()}
     if options.config is not None:
-        return FORMAT.read(Path(options.config), options=given)
-    return FORMAT.parsed("", "pullback finetune", Path.cwd(), options=given)
+        return FORMAT.read(Path(options.config), options=named)
+    return FORMAT.parsed("", "pullback finetune", Path.cwd(), options=named)
 
 
 def settings_of(configuration: Configuration) -> Settings:

@@ -200,7 +200,9 @@ def _add_generate(parser: ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="DIR", help="the Hugging Face folder of the model")
     parser.add_argument("--adapter", metavar="DIR", help="a folder with an adapter in PEFT's format")
     parser.add_argument("--device", default="numpy", help="where to compute (default: numpy)")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)")
+    parser.add_argument(
+        "--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)"
+    )
     parser.add_argument("--plain", action="store_true", help="go on with the text; no chat")
     parser.add_argument("--system", metavar="TEXT", help="what the model is told before a chat")
     parser.add_argument("--max-tokens", type=_count, default=256, metavar="N", help="tokens at most (default: 256)")
@@ -214,7 +216,9 @@ def _add_merge(parser: ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="DIR", help="the Hugging Face folder of the model")
     parser.add_argument("--adapter", required=True, metavar="DIR", help="a folder with an adapter in PEFT's format")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; it must be new or empty")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)")
+    parser.add_argument(
+        "--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)"
+    )
 
 
 def _add_check(parser: ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from ..random import Generator
@@ -24,14 +25,18 @@ def pairs() -> list[tuple[str, str]]:
     for ten in _TENS.split():
         numbers += [ten, *(f"{ten}-{one}" for one in _ONES.split())]
     lists = [_DAYS.split(), _MONTHS.split(), numbers, _PLANETS.split(), _NOTES.split()]
-    return [pair for names in lists for pair in zip(names, names[1:])]
+    return [pair for names in lists for pair in pairwise(names)]
 
 
 def sentences() -> list[str]:
     """What the tiny model reads before it is fine-tuned, every pair among it."""
     found = []
     for before, after in pairs():
-        found += [f"After {before} comes {after}.", f"{after} comes after {before}.", f"Before {after} there is {before}."]
+        found += [
+            f"After {before} comes {after}.",
+            f"{after} comes after {before}.",
+            f"Before {after} there is {before}.",
+        ]
     return found
 
 

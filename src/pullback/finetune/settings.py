@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +51,17 @@ class Settings:
     checkpoint_every: int | None = None
     keep: int = 2
     seed: int = 0
+    date: str | None = None  # that chat templates are told, as 2026-01-31; None: today's
+
+
+def checkpointing_bytes(text: str) -> int | None:
+    """The bytes that a text such as "1.5GiB" says; 0 for the names of other ways, None for nothing that is known.
+
+    >>> from pullback.finetune.settings import checkpointing_bytes
+    >>> [checkpointing_bytes(text) for text in ("1.5GiB", "layers", "some")]
+    [1610612736, 0, None]
+    """
+    if text in ("none", "balanced", "layers"):
+        return 0
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kKMG]i?B|B)", text)
+    return int(float(match[1]) * _UNITS[match[2].upper()]) if match else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable
 
+from ..autodiff.checkpointing.strategies import checkpoint
 from ..autodiff.creation import asarray
 from ..errors import ShapeError
 from ..functions.activations import silu
@@ -105,6 +106,7 @@ class Decoder(Module):
         numbers = range(config.num_hidden_layers)
         self.layers = ModuleList([DecoderLayer(config, weights, f"{name}.layers.{i}") for i in numbers])
         self.norm = _norm(weights, f"{name}.norm", config.hidden_size, config.rms_norm_eps)
+        self.recomputes_layers = False  # whether of a layer its input alone is kept for the backward pass
         frequencies, self._factor = rotary.frequencies(config)
         self._frequencies = tuple(frequencies.tolist())  # no tensor: not to be converted or moved with the model
 
@@ -123,7 +125,8 @@ class Decoder(Module):
             positions = asarray(positions, device=x.device)
         tables = rotary.tables(places if positions is None else positions, self._frequencies, self._factor, x.dtype)
         for number, layer in enumerate(self.layers):
-            x = layer(x, tables, mask, None if cache is None else cache.layer(number, places))
+            run = checkpoint(layer.__call__) if self.recomputes_layers else layer
+            x = run(x, tables, mask, None if cache is None else cache.layer(number, places))
         return self.norm(x)
 
 

@@ -111,6 +111,16 @@ def save(model: LanguageModel, folder: str | os.PathLike[str], largest_file: int
     _write_json(os.path.join(folder, "config.json"), entries)
 
 
+def dtype_in(folder: str | os.PathLike[str]) -> str:
+    """The name of the dtype that most of the saved weights have; nothing but the files' headers is read."""
+    sizes: dict[str, int] = {}
+    for name in _files(os.fspath(folder)):
+        arrays, _ = read_arrays(os.path.join(folder, name), mmap=True)
+        for array in arrays.values():
+            sizes[array.dtype.name] = sizes.get(array.dtype.name, 0) + array.nbytes
+    return max(sizes, key=lambda dtype: sizes[dtype], default="float32")
+
+
 class _Saved:
     """The weights in a folder, mapped; each is taken by its name, and left out names are told."""
 

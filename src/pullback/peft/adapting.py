@@ -63,8 +63,8 @@ def check_new(model: Module, config: LoraConfig) -> None:
         )
     for name, _ in adapted(model):
         raise ConfigurationError(
-            f"{type(model).__name__} has adapters already ({name!r} has one). Take them out by `pb.peft.remove(model)`, "
-            f"after `pb.peft.merge(model)` if what they have learned is to stay."
+            f"{type(model).__name__} has adapters already ({name!r} has one). Take them out by "
+            f"`pb.peft.remove(model)`, after `pb.peft.merge(model)` if what they have learned is to stay."
         )
 
 

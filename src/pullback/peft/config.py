@@ -67,7 +67,9 @@ class LoraConfig:
             raise ConfigurationError(f"LoraConfig: dropout must be a number from 0 to 1, got {self.dropout!r:.40}.")
         for label in ("rslora", "dora"):
             if not isinstance(getattr(self, label), bool):
-                raise ConfigurationError(f"LoraConfig: {label} must be True or False, got {getattr(self, label)!r:.40}.")
+                raise ConfigurationError(
+                    f"LoraConfig: {label} must be True or False, got {getattr(self, label)!r:.40}."
+                )
 
     def sizes(self, name: str) -> tuple[int, float]:
         """Rank and alpha of the layer with this whole name."""

@@ -78,16 +78,19 @@ def config_of(entries: Mapping[str, Any], in_file: list[str]) -> tuple[LoraConfi
         raise ConfigurationError(f"target_modules must be names of layers, got {targets!r:.80}.")
     elif not isinstance(targets, (str, list)):
         raise ConfigurationError(f"target_modules must be names of layers or {ALL_LINEAR!r}, got {targets!r:.80}.")
-    found = {
-        label: entries[name]
-        for name, label in {"r": "rank", "lora_alpha": "alpha", "lora_dropout": "dropout", "use_rslora": "rslora"}.items()
-        if name in entries
-    }
-    patterns = {label: _pattern(label, entries.get(label), in_file) for label in ("rank_pattern", "alpha_pattern")}
-    for label, default in (("r", 8), ("lora_alpha", 8), ("lora_dropout", 0.0)):
-        if label not in entries:
-            raise ConfigurationError(f"the entry {label!r} is missing (PEFT's default is {default}).")
-    config = LoraConfig(targets=tuple(targets), dora=entries.get("use_dora", False), **found, **patterns)
+    for name in ("r", "lora_alpha", "lora_dropout"):
+        if name not in entries:
+            raise ConfigurationError(f"the entry {name!r} is missing.")
+    config = LoraConfig(
+        rank=entries["r"],
+        alpha=entries["lora_alpha"],
+        dropout=entries["lora_dropout"],
+        targets=(targets,) if isinstance(targets, str) else tuple(targets),
+        rslora=entries.get("use_rslora", False),
+        dora=entries.get("use_dora", False),
+        rank_pattern=_pattern("rank_pattern", entries, in_file),
+        alpha_pattern=_pattern("alpha_pattern", entries, in_file),
+    )
     return config, by_files
 
 
@@ -105,10 +108,9 @@ def _whole(name: str) -> str:
     return f"^{re.escape(name)}"
 
 
-def _pattern(label: str, given: Any, in_file: list[str]) -> dict[str, Any]:
+def _pattern(label: str, entries: Mapping[str, Any], in_file: list[str]) -> dict[str, Any]:
     """Ranks or alphas by the whole names of layers, from those by regular expressions that are as good as names."""
-    if given is None:
-        return {}
+    given = {} if entries.get(label) is None else entries[label]
     if not isinstance(given, dict):
         raise ConfigurationError(f"{label} must be an object, got {given!r:.60}.")
     found: dict[str, Any] = {}

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, TypeVar
 
-from ..errors import ConfigurationError, DtypeError, FileFormatError, PullbackError, ShapeError
+from ..errors import ConfigurationError, DtypeError, FileFormatError, ShapeError
 from ..files.atomic import atomic_write
 from ..files.safetensors import read_arrays, write_arrays
 from ..files.tensors import as_numpy
@@ -138,7 +138,9 @@ def _check_state(folder: str, config: Any, layers: dict[str, Linear], state: dic
             raise ConfigurationError(f"{path}: {name!r} is missing. {nearest(name, state)}".rstrip())
     for name, array in state.items():
         if name not in expected:
-            raise ConfigurationError(f"{path}: {name!r} fits nothing that {_CONFIG} describes. {nearest(name, expected)}".rstrip())
+            raise ConfigurationError(
+                f"{path}: {name!r} fits nothing that {_CONFIG} describes. {nearest(name, expected)}".rstrip()
+            )
         if array.shape != expected[name]:
             raise ShapeError(f"{path}: {name!r} has shape {array.shape}, {_CONFIG} and the model say {expected[name]}.")
         if array.dtype.kind in "biuc":

@@ -30,8 +30,8 @@ class LoraLinear(Linear):
     config: LoraConfig
     rank: int
     alpha: float
-    lora_A: Tensor
-    lora_B: Tensor
+    lora_A: Tensor  # noqa: N815 (PEFT's name, as is the next one)
+    lora_B: Tensor  # noqa: N815
     lora_magnitude_vector: Tensor | None
     original_weight: Tensor  # while the adapter is merged
 
@@ -100,22 +100,21 @@ def attach(layer: Linear, config: LoraConfig, rank: int, alpha: float, generator
     Adapters of weights in half precision are in float32: their steps are too small for less.
     """
     dtype = float32 if layer.weight.dtype.itemsize == 2 else layer.weight.dtype
-    place = {"dtype": dtype, "device": layer.weight.device}
-    down = Parameter(empty((rank, layer.in_features), **place))
+    device = layer.weight.device
+    down = Parameter(empty((rank, layer.in_features), dtype=dtype, device=device))
     init.kaiming_uniform_(down, a=math.sqrt(5), generator=generator)
     layer.__class__ = LoraLinear
     assert isinstance(layer, LoraLinear)
     layer.config, layer.rank, layer.alpha = config, rank, alpha
     layer.lora_A = down
-    layer.lora_B = Parameter(zeros((layer.out_features, rank), **place))
+    layer.lora_B = Parameter(zeros((layer.out_features, rank), dtype=dtype, device=device))
     layer.lora_magnitude_vector = None
     if config.dora:
-        layer.lora_magnitude_vector = Parameter(row_norms(layer.weight, down, layer.lora_B, 1.0), **place)
+        layer.lora_magnitude_vector = Parameter(row_norms(layer.weight, down, layer.lora_B, 1.0), dtype)
 
 
 def detach(layer: LoraLinear) -> None:
     """Make a layer with an adapter a plain one, whose weight is what it is now."""
     for name in ("config", "rank", "alpha", *ADAPTER, *(["original_weight"] if layer.merged else [])):
         delattr(layer, name)
-    layer.__class__ = Linear
-
+    layer.__class__ = Linear  # type: ignore[assignment]

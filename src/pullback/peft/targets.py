@@ -16,7 +16,7 @@ _HEAD = "lm_head"
 def find_layers(model: Module, targets: Iterable[str]) -> dict[str, Linear]:
     """The linear layers that `targets` stand for, by their whole names, in the model's order."""
     modules = {name: module for name, module in model.named_modules() if name}
-    linear = [name for name, module in modules.items() if isinstance(module, Linear)]
+    linear = {name: module for name, module in modules.items() if isinstance(module, Linear)}
     chosen: set[str] = set()
     for target in targets:
         if target == ALL_LINEAR:
@@ -36,7 +36,7 @@ def find_layers(model: Module, targets: Iterable[str]) -> dict[str, Linear]:
                 f"{nearest(target, [*endings, *linear]) or _listed(endings)}"
             )
         chosen.update(found)
-    layers = {name: modules[name] for name in linear if name in chosen}
+    layers = {name: layer for name, layer in linear.items() if name in chosen}
     for name, layer in layers.items():
         if type(layer) is not Linear:
             raise ConfigurationError(

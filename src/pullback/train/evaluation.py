@@ -29,7 +29,7 @@ def evaluated(
     quiet = np.errstate(all="ignore")  # the losses are looked at below
     with evaluating(updater.model), no_grad(), random.using(seed), updater.averaged(), quiet:
         # Always the same order, so that sums are rounded equally each time.
-        for number, batch in enumerate(data.of_epoch(0) if isinstance(data, Batches) else data):
+        for number, batch in enumerate(data.of_epoch(0) if hasattr(data, "of_epoch") else data):
             batch = updater.prepared(batch)
             output, *result = updater.computed(batch)
             try:

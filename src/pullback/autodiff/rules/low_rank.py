@@ -98,6 +98,6 @@ def rules(xp: Any, op: Any) -> None:
 
     # x, and (weight, bias, down, up, factor) of each projection; the mask of one without dropout is at no place
     op(
-        "low_rank_linear", "*xs", "scales chances places", outputs="*outs", autocast="half", real=True, expands="always",
-        xs=low_rank_linear_xs,
+        "low_rank_linear", "*xs", "scales chances places", outputs="*outs", autocast="half", real=True,
+        expands="always", xs=low_rank_linear_xs,
     )  # fmt: skip

@@ -76,7 +76,9 @@ def hidden_values(xp: Any, seen: Any, projections: Any) -> list[Any]:
     """x down^T for each projection; those with the same `x` read it once."""
     if not share_input(seen):
         return [xp.matmul(x, xp.matrix_transpose(part.down)) for x, part in zip(seen, projections)]
-    return list(xp.split(xp.matmul(seen[0], xp.matrix_transpose(stacked_downs(xp, projections))), ranks(projections), -1))
+    return list(
+        xp.split(xp.matmul(seen[0], xp.matrix_transpose(stacked_downs(xp, projections))), ranks(projections), -1)
+    )
 
 
 def share_input(seen: Any) -> bool:

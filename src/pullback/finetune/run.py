@@ -1,0 +1,78 @@
+"""A run: a model with adapters, trained on texts in a folder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from .. import models, peft, train
+from ..train import History
+from .measures import Measures, peak_memory
+from .objective import Objective, mean_over_tokens
+from .settings import Settings
+from .step import checkpointed, lora_config, optimizer_for, schedule_for
+from .texts import Texts
+
+#: What PEFT calls the files of an adapter.
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+_CHECKPOINTS = 10  # in a run, where nobody says otherwise
+
+
+class Run:
+    """The model, its adapters and a `Trainer` for them; `fit` trains."""
+
+    def __init__(self, settings: Settings, texts: Texts, folder: Path | None) -> None:
+        self.settings, self.texts = settings, texts
+        steps_per_epoch = -(-len(texts.batches) // settings.accumulate)
+        self.steps = settings.steps or (settings.epochs or 1) * steps_per_epoch
+        schedule = schedule_for(settings, self.steps)
+        self.model = models.load(settings.model, settings.device, settings.dtype)
+        peft.add_lora(self.model, lora_config(settings), settings.seed)
+        objective = Objective(self.model)
+        self.trainer = train.Trainer(
+            objective,
+            mean_over_tokens,
+            optimizer_for(settings, self.model),
+            schedule=schedule,
+            callbacks=[
+                Measures(lambda: texts.batches.tokens_given, settings.device),
+                train.JsonLines(),
+                train.Report(title=f"Fine-tuning of {Path(settings.model).name}"),
+            ],
+            clip_norm=settings.clip_norm,
+            accumulate=settings.accumulate,
+            folder=folder,
+            checkpoint_every=settings.checkpoint_every or max(1, self.steps // _CHECKPOINTS),
+            keep=settings.keep,
+            seed=settings.seed,
+            compile=None if settings.compile else False,
+        )
+
+    def fit(self, resume: bool = False, overwrite: bool = False) -> History:
+        """Train until there were as many steps as the settings say."""
+        with checkpointed(self.settings, self.model):
+            return self.trainer.fit(
+                self.texts.batches,
+                steps=self.steps,
+                validation=self.texts.validation,
+                validate_every=self.settings.validate_every,
+                resume=resume,
+                overwrite=overwrite,
+            )
+
+    def results(self) -> dict[str, Any]:
+        """What became of the run, in figures."""
+        history = self.trainer.history
+        found: dict[str, Any] = {"steps": self.trainer.step, "seconds": self.trainer.seconds}
+        if len(history.steps):
+            found["loss"] = history.steps[-1]["loss"]
+        if len(history.validations):
+            found["validation_loss"] = history.validations[-1]["validation_loss"]
+            found["validation_perplexity"] = math.exp(min(found["validation_loss"], 700.0))
+        peak = peak_memory(self.settings.device)
+        return found if peak is None else {**found, "peak_memory_bytes": peak}
+
+    def save_adapter(self, folder: Path) -> None:
+        """Write what was learned, in PEFT's format."""
+        peft.save_adapter(self.model, folder, base_model=self.settings.model)

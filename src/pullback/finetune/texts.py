@@ -1,0 +1,93 @@
+"""The texts of a run: read, checked, and cut into batches, before any weight is loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Iterator
+
+from ..errors import ConfigurationError
+from ..models.config import DecoderConfig, read_config
+from .batches import PackedBatches
+from .description import describe, fingerprint
+from .records import read_records
+from .samples import SampleSet, make_samples
+from .settings import Settings
+from .tokenizer import Tokenizer
+
+
+class Texts:
+    """The configuration and the tokenizer of a model, and the batches to learn from and to evaluate with."""
+
+    def __init__(self, settings: Settings) -> None:
+        for name in ("data", "validation"):
+            path = getattr(settings, name)
+            if path is not None and not os.path.exists(path):
+                raise FileNotFoundError(f"{path}: no such file (--{name}).")
+        if not os.path.isdir(settings.model):
+            raise FileNotFoundError(f"{settings.model}: no such folder (--model).")
+        self.settings = settings
+        self.config: DecoderConfig = read_config(settings.model)
+        self.tokenizer = Tokenizer(settings.model, datetime.fromisoformat(settings.date) if settings.date else None)
+        self.samples = self._samples(settings.data)
+        self.batches = self._batches(self.samples, shuffle=True)
+        self.held_out: SampleSet | None = None
+        self.validation: PackedBatches | None = None
+        if settings.validation is not None:
+            self.held_out = self._samples(settings.validation)
+            self.validation = self._batches(self.held_out, shuffle=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of what the run learns from, and of the model that it begins with."""
+        digest = blake2b(digest_size=32)
+        for found in (self.samples, self.held_out):
+            digest.update(b"-" if found is None else fingerprint(found.samples).encode())
+        digest.update(json.dumps(_outline(self.settings.model)).encode())
+        return digest.hexdigest()
+
+    def described(self) -> Iterator[tuple[str, ...]]:
+        """A table of the samples in numbers."""
+        yield "texts", "samples", "tokens", "learned", "longest", "rows", "filled", "left out", "cut"
+        for name, found in (("data", self.samples), ("validation", self.held_out)):
+            if found is not None:
+                about = describe(found.samples, self.settings.seq, self.settings.pack)
+                counts = [about[key] for key in ("samples", "tokens", "loss_tokens", "longest", "rows")]
+                left_out = (f"{len(found.skipped):,}", f"{len(found.truncated):,}")
+                yield name, *(f"{count:,}" for count in counts), f"{about['fill_rate']:.0%}", *left_out
+
+    def _samples(self, path: str) -> SampleSet:
+        settings = self.settings
+        found = make_samples(
+            read_records(path), self.tokenizer, settings.seq, train_on=settings.train_on, too_long=settings.too_long
+        )
+        largest = describe(found.samples, settings.seq, settings.pack)["largest_token"]
+        if largest >= self.config.vocab_size:
+            raise ConfigurationError(
+                f"{settings.model}: the tokenizer makes the token {largest}, and the model has "
+                f"{self.config.vocab_size} (vocab_size in config.json): they do not belong together."
+            )
+        return found
+
+    def _batches(self, found: SampleSet, shuffle: bool) -> PackedBatches:
+        settings = self.settings
+        padding = self.tokenizer.pad_id or 0
+        return PackedBatches(
+            found.samples,
+            settings.batch,
+            settings.seq,
+            pack=settings.pack,
+            shuffle=shuffle,
+            seed=settings.seed,
+            padding=padding if padding < self.config.vocab_size else 0,
+        )
+
+
+def _outline(folder: str) -> list[Any]:
+    """The names and sizes of a model's files, and the text of its configuration: cheap to know, and rarely equal."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        return [file.read(), *([name, os.path.getsize(os.path.join(folder, name))] for name in names)]

@@ -3,7 +3,8 @@
 from .cache import Cache
 from .config import DecoderConfig
 from .folder import load, save
+from .generation import Generation
 from .language_model import LanguageModel
 from .sizes import llama3, qwen2, qwen3
 
-__all__ = ["Cache", "DecoderConfig", "LanguageModel", "llama3", "load", "qwen2", "qwen3", "save"]
+__all__ = ["Cache", "DecoderConfig", "Generation", "LanguageModel", "llama3", "load", "qwen2", "qwen3", "save"]

@@ -20,8 +20,8 @@ class DecoderConfig:
     """The sizes and options of a decoder, under the names that Hugging Face's config.json has.
 
     `family` is "llama" (3 and like it), "qwen2" or "qwen3". `rope_parameters` are those of new config files, with
-    `rope_type` and `rope_theta`. `others` are entries of the file that say nothing about the computation; they are
-    written back when the model is saved.
+    `rope_type` and `rope_theta`. `stop_tokens` end a generated text. `others` are entries of the file that say nothing
+    about the computation; they are written back when the model is saved.
 
     >>> import pullback as pb
     >>> config = pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=64, intermediate_size=128,
@@ -45,6 +45,7 @@ class DecoderConfig:
     mlp_bias: bool = False
     max_position_embeddings: int = 32768
     initializer_range: float = 0.02
+    stop_tokens: tuple[int, ...] = ()
     others: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from ..autodiff.creation import asarray
 from ..errors import ShapeError
@@ -13,6 +13,7 @@ from ..functions.sorting import where
 from ..nn.linear import Linear
 from ..nn.module import Module
 from .decoder import Decoder
+from .generation import for_prompts
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -89,6 +90,84 @@ class LanguageModel(Module):
         hidden = self.model(tokens, positions, segments)
         logits = self.lm_head(reshape(hidden, (-1, hidden.shape[-1])))
         return cross_entropy(logits, reshape(targets, (-1,)), ignore_index=IGNORED, reduction=reduction)
+
+    def generate(
+        self,
+        prompts: Any,
+        max_new_tokens: int = 128,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        stop: int | Iterable[int] | None = None,
+        seed: int | None = None,
+        capacity: int | None = None,
+        compile: bool | None = None,
+    ) -> list[Any]:
+        """What the model writes after a prompt, or after each of several: lists of tokens, without the prompts.
+
+        Gradients are never tracked, and dropout does not act. To generate again and again, make a
+        `pb.models.Generation`, which keeps what it has compiled.
+
+        Parameters
+        ----------
+        prompts : list or array of int
+            Tokens of one text, or a list of such, of any lengths.
+        max_new_tokens : int
+            When a text ends that no stop token has ended.
+        temperature : float
+            0 for the likeliest token each time; else what logits are divided by before a token is drawn.
+        top_k, top_p : optional
+            Draw only from the `top_k` likeliest tokens; only from the likeliest ones that together reach `top_p`.
+        stop : int or several, optional
+            Tokens after which a text ends; they are part of it. By default `config.stop_tokens`, from the model's
+            folder; `()` for none.
+        seed : int, optional
+            Of the numbers that tokens are drawn with: equal seeds and logits give equal texts on every device. A text's
+            numbers do not depend on the other texts. By default those of `pb.random`'s generator.
+        capacity : int, optional
+            The room for tokens, prompt included, by default just enough.
+        compile : bool, optional
+            By default steps are compiled where they can be.
+
+        Returns
+        -------
+        list of int, or list of these for several prompts
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> model = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=8,
+        ...     intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, head_dim=8))
+        >>> [len(text) for text in model.generate([[1, 2, 3], [4]], max_new_tokens=2, compile=False)]
+        [2, 2]
+        """
+        generation = for_prompts(self, prompts, max_new_tokens, capacity, compile)
+        return generation.generate(prompts, max_new_tokens, temperature, top_k, top_p, stop, seed)
+
+    def stream(
+        self,
+        prompts: Any,
+        max_new_tokens: int = 128,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        stop: int | Iterable[int] | None = None,
+        seed: int | None = None,
+        capacity: int | None = None,
+        compile: bool | None = None,
+    ) -> Iterator[Any]:
+        """The tokens that `generate` gives, as they come: one at a time; for several prompts a tuple with one of each.
+
+        A text that has ended has None in these tuples.
+
+        >>> import pullback as pb
+        >>> model = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=8,
+        ...     intermediate_size=8, num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, head_dim=8))
+        >>> len([token for token in model.stream([1, 2, 3], max_new_tokens=4, compile=False)])
+        4
+        """
+        generation = for_prompts(self, prompts, max_new_tokens, capacity, compile)
+        return generation.stream(prompts, max_new_tokens, temperature, top_k, top_p, stop, seed)
 
 
 def _next(x: Tensor, last: int) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 Shape = tuple[int, ...]
 
 
@@ -28,3 +30,8 @@ def by_stride(shape: Shape, *strides: Shape) -> tuple[Shape, tuple[Shape, ...]]:
     """Axes from the longest stride to the shortest of the last array."""
     order = sorted(range(len(shape)), key=lambda axis: -abs(strides[-1][axis]))
     return tuple(shape[i] for i in order), tuple(tuple(steps[i] for i in order) for steps in strides)
+
+
+def contiguous(shape: Shape) -> Shape:
+    """The strides of an array whose elements are neighbours, in C order."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))

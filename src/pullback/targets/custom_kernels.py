@@ -127,6 +127,23 @@ class Scatter:
 
 
 @dataclass(frozen=True)
+class Overwrite:
+    """An array with value[o, p, n] in place of [o, i(p), j(p), ..., n], the last of several: see `Gather`.
+
+    Indices as for `Gather`; an axis in `sizes` has at least one element. The array is contiguous, and so is `out`,
+    which may be the very same memory: then nothing else of it is touched. Arrays: that one, value, the indices, out.
+    """
+
+    dtype: str
+    outer: tuple[int, ...]
+    sizes: tuple[int, ...]
+    places: tuple[int, ...]
+    inner: tuple[int, ...]
+    value: Strides
+    indices: tuple[tuple[str, Strides], ...]
+
+
+@dataclass(frozen=True)
 class GatherAlong:
     """out[o, p] = x[o, index[o, p]] with o over `rows` and p below `count`: `take_along_axis`.
 
@@ -310,4 +327,5 @@ def written_over(kernel: object) -> tuple[int, int] | None:
     """What a kernel may write over: the numbers of an array among those it reads and among those it writes."""
     if isinstance(kernel, CrossEntropy) and kernel.scale is not None:
         return 0, 1
-    return (0, 0) if isinstance(kernel, Scatter) and kernel.onto else None
+    is_onto = isinstance(kernel, Overwrite) or (isinstance(kernel, Scatter) and kernel.onto)
+    return (0, 0) if is_onto else None

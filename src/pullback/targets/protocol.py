@@ -45,6 +45,8 @@ class Abilities:
     adds_bias: bool = False
     #: Whether it adds rows to those of an array that is there, and not only to zeros.
     adds_rows: bool = False
+    #: Whether it writes rows over those of an array that is there.
+    writes_rows: bool = True
     #: Whether its library has arrays that are gone through backwards.
     goes_backwards: bool = True
     #: Instructions that a library's kernels run as a whole, whatever lowering could make of them.

@@ -14,10 +14,44 @@ import pytest
 
 import pullback as pb
 
-from ...backends.installed import needs_llvmlite
+from ...backends.installed import needs_llvmlite, require
 from .test_memory import batch, training_step
 
 GOOD, BAD = pb.tensor(np.eye(3, dtype=np.float32)), pb.tensor(-np.eye(3, dtype=np.float32))
+
+
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize("failure", ["kernel", "index", "loss"])
+def test_rows_written_at_indices_are_not_written_twice(failure: str, device: str) -> None:
+    """They are written in place before it is known that something is wrong, and then the call is made again."""
+    require(device)
+    if failure == "kernel" and device == "jax:cpu":
+        pytest.skip("JAX's kernels do not raise")
+    rows = pb.zeros((1000, 2), device=device)
+
+    @pb.compile
+    def step(at: Any, value: Any, x: Any) -> Any:
+        rows[at] = rows[at] + value
+        inverse = pb.linalg.cholesky(x) if failure == "kernel" else x
+        loss = (inverse.sum() * rows.sum()) + (rows[at + 990].sum() if failure == "index" else 0.0)
+        if failure == "loss":
+            pb.backward(pb.log(weight).sum() + loss)
+        return loss
+
+    weight = pb.ones(1, device=device).set_requires_grad(True)
+    good, bad = (pb.asarray(x, device=device) for x in (GOOD, BAD))
+    one = pb.ones((2, 2), device=device)
+    step(pb.asarray(np.array([2, 2]), device=device), one, good)
+    assert rows[2].tolist() == [1.0, 1.0]
+    places = pb.asarray(np.array([-1 if failure != "index" else 5, 10 if failure == "index" else 3]), device=device)
+    if failure == "loss":
+        with pb.no_grad():
+            weight -= 1.0
+    before, once = rows.tolist(), rows.clone()
+    once[places] = once[places] + one
+    with pytest.raises((pb.PullbackError, IndexError)), np.errstate(all="ignore"):
+        step(places, one, bad)
+    assert rows.tolist() in (before, once.tolist()) and step.traces == 1
 
 
 @pytest.mark.parametrize("guard", ["raise", "off"])

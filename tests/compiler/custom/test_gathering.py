@@ -1,4 +1,4 @@
-"""Reading and adding at indices, against NumPy's kernels."""
+"""Reading, adding and writing at indices, against NumPy's kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pullback.backends.numpy import indexing
-from pullback.targets.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from pullback.targets.custom_kernels import Gather, GatherAlong, Overwrite, Scatter, ScatterAlong
 from pullback.targets.llvm.kernels import gather as gathering
 
 from .native import broadcast_strides, laid_out, run, strides
@@ -153,6 +153,25 @@ def test_several_arrays_of_indices(inner: tuple[int, ...]) -> None:
     scatter = Scatter("float32", (), (3, 4), places, inner, strides(out), indices, strides(back))
     run(gathering.emit, scatter, [out, i, j, back])
     np.testing.assert_allclose(back, indexing.place(out, x.shape, (i, j)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "int64"])
+@pytest.mark.parametrize(("outer", "inner"), [((), ()), ((), (5,)), ((2,), (2, 40)), ((2, 3), (70,))])
+def test_overwrite(outer: tuple[int, ...], inner: tuple[int, ...], dtype: str, in_place: bool) -> None:
+    rng = np.random.default_rng(6)
+    x = _numbers(rng, (*outer, 3, 4, *inner), dtype)
+    i, j = rng.integers(-3, 3, (6, 1)), rng.integers(-4, 4, 5, np.int32)  # some places are named more than once
+    places = (6, 5)
+    value = laid_out(_numbers(rng, (*outer, *places, *inner), dtype), "gaps" if inner else "reversed")
+    expected = x.copy()
+    expected[(slice(None),) * len(outer) + (i, j)] = value
+    indices = tuple((array.dtype.name, broadcast_strides(array, places)) for array in (i, j))
+    kernel = Overwrite(dtype, outer, (3, 4), places, inner, strides(value), indices)
+    assert gathering.supports(kernel)
+    out = x if in_place else np.zeros_like(x)
+    run(gathering.emit, kernel, [x, value, i, j, out], 3)
+    np.testing.assert_array_equal(out, expected)
 
 
 # -- along an axis ---------------------------------------------------------------------------------

@@ -9,14 +9,16 @@ import numpy as np
 from pullback.backends import NUMPY
 from pullback.backends.numpy.random import philox_uint32
 from pullback.targets import custom_kernels as w
+from pullback.targets.axes import contiguous
 
 
 def run(machine: Any, kernel: Any, call: Any) -> None:
     """Run one of them on a machine's memory."""
     _RUN[type(kernel)](machine, kernel, call)
-    for out in call.writes:
-        for location in call.reads:
-            assert out.buffer is not location.buffer, "a kernel writes over what it reads"
+    pair = w.written_over(kernel)
+    for written, out in enumerate(call.writes):
+        for read, location in enumerate(call.reads):
+            assert (read, written) == pair or out.buffer is not location.buffer, "a kernel writes over what it reads"
 
 
 def _all(shape: Any, axis: int) -> Any:
@@ -75,9 +77,9 @@ def _extreme(machine: Any, kernel: Any, call: Any) -> None:
     out[...] = getattr(np, kernel.op)(x, axis=-1)
 
 
-def _indices(machine: Any, kernel: Any, call: Any) -> list[Any]:
+def _indices(machine: Any, kernel: Any, call: Any, first: int = 1) -> list[Any]:
     made = []
-    for (dtype, strides), location, size in zip(kernel.indices, call.reads[1:], kernel.sizes):
+    for (dtype, strides), location, size in zip(kernel.indices, call.reads[first:], kernel.sizes):
         index = machine.strided(location, dtype, kernel.places, strides).astype(np.int64)
         made.append(_bounded(np.where(index < 0, index + size, index), size))
     return made
@@ -98,6 +100,15 @@ def _scatter(machine: Any, kernel: Any, call: Any) -> None:
     out = machine.strided(call.writes[0], kernel.dtype, (*kernel.outer, *kernel.sizes, *kernel.inner), kernel.out)
     out[...] = 0
     np.add.at(out, (slice(None),) * len(kernel.outer) + tuple(_indices(machine, kernel, call)), value)
+
+
+def _overwrite(machine: Any, kernel: Any, call: Any) -> None:
+    shape = (*kernel.outer, *kernel.sizes, *kernel.inner)
+    value = machine.strided(call.reads[1], kernel.dtype, (*kernel.outer, *kernel.places, *kernel.inner), kernel.value)
+    before = machine.strided(call.reads[0], kernel.dtype, shape, contiguous(shape))
+    out = machine.strided(call.writes[0], kernel.dtype, shape, contiguous(shape))
+    out[...] = before
+    out[(slice(None),) * len(kernel.outer) + tuple(_indices(machine, kernel, call, 2))] = value
 
 
 def _along(machine: Any, kernel: Any, call: Any) -> None:
@@ -195,7 +206,7 @@ def _convolution_gradient(machine: Any, kernel: Any, call: Any) -> None:
 
 _RUN: dict[type, Any] = {
     w.Scan: _scan, w.ScanGradient: _scan_gradient, w.Running: _running, w.Extreme: _extreme, w.Gather: _gather,
-    w.Scatter: _scatter, w.GatherAlong: _along, w.ScatterAlong: _along, w.Attention: _attention,
-    w.AttentionGradient: _attention_gradient, w.Philox: _philox, w.DirectConvolution: _convolution,
+    w.Scatter: _scatter, w.Overwrite: _overwrite, w.GatherAlong: _along, w.ScatterAlong: _along,
+    w.Attention: _attention, w.AttentionGradient: _attention_gradient, w.Philox: _philox, w.DirectConvolution: _convolution,
     w.DirectConvolutionGradient: _convolution_gradient,
 }  # fmt: skip

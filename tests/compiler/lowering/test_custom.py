@@ -101,6 +101,8 @@ def test_gathering_and_scattering() -> None:
         b.getitem(x, (slice(None), other)), b.getitem(x, (Ellipsis, b.input(np.array([0, 3])))), b.getitem(x, rows),
         b.take_transposed(b.take(x, flat, -3), flat, 6, -3), b.place(got, (6, 5, 4), (rows, other)),
         b.index_add(x, got, (rows, other)), b.take_transposed(b.take(x, other, -2), other, 5, -2),
+        b.setitem(x, b.multiply(got, 2.0), (rows, other)), b.setitem(x, b.getitem(x, 0), rows),
+        b.setitem(b.matrix_transpose(x), b.input(_normal(4, 3)), (slice(None), slice(None), other)),
     ]  # fmt: skip
     schedule = checked(b.program(outputs), b.given())
     assert "H" not in kinds(schedule)

@@ -112,3 +112,24 @@ def test_a_host_call_is_not_given_memory_that_it_reads() -> None:
     b = Building()
     x = b.input(_normal(4, 4))
     checked(b.program([], [(x, b.inv(x))]), b.given())
+
+
+def test_rows_are_written_where_they_belong_and_taken_back() -> None:
+    b = Building()
+    x, rows, at = b.input(_normal(50, 4)), b.input(_normal(2, 4)), b.input(np.array([3, -1]))
+    before = b.getitem(x, at)
+    new = b.setitem(x, rows, at)
+    chosen = b.where(b.greater(b.sum(new, None, False), 0.0), rows, before)
+    schedule = checked(b.program([], [(x, b.setitem(new, chosen, at))]), b.given())
+    assert schedule.arena_bytes < 50 * 4 * 4
+
+
+def test_rows_that_are_wanted_as_they_were_in_between_are_not_written_over() -> None:
+    b = Building()
+    x, y, at = b.input(_normal(50, 4)), b.input(_normal(50, 4)), b.input(np.array([3, -1]))
+    new = b.setitem(x, b.getitem(y, at), at)
+    checked(b.program([], [(x, b.setitem(new, b.getitem(x, 0), at)), (y, new)]), b.given(), exact=True)
+    b = Building()
+    x, at = b.input(_normal(50, 4)), b.input(np.array([3, -1]))
+    new = b.setitem(x, b.getitem(x, 0), at)
+    checked(b.program([new, x], [(x, b.setitem(new, b.getitem(x, 7), at))]), b.given(), exact=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..program import Instruction, Program, Value
+from .conditional_rows import with_conditional_rows
 
 _BOOL = np.dtype(bool)
 _SINGLE = np.dtype(np.float32)
@@ -88,9 +89,15 @@ def guarded(
     finite = flags[0]
     for flag in flags[1:]:
         finite = make("logical_and", (finite, flag), (), _BOOL)
-    updates = [
-        (target, make("where", (finite, value, target), value.shape, value.dtype)) for target, value in program.updates
-    ]
-    return Program(
-        program.inputs, [*program.instructions, *added], [*program.outputs, finite], updates, program.constants
+    whole = Program(
+        program.inputs, [*program.instructions, *added], [*program.outputs, finite], program.updates, program.constants
     )
+    done: set[Value] = set()
+    if not is_for_gpu:
+        whole, done = with_conditional_rows(whole, finite)
+    added = []
+    updates = [
+        (target, value if target in done else make("where", (finite, value, target), value.shape, value.dtype))
+        for target, value in whole.updates
+    ]
+    return Program(whole.inputs, [*whole.instructions, *added], whole.outputs, updates, whole.constants)

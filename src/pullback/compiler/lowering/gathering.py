@@ -1,4 +1,4 @@
-"""Reading and adding at positions that are only known when the program runs.
+"""Reading, adding and writing at positions that are only known when the program runs.
 
 A position out of bounds stands for 0 in the kernels: the program itself looks for such (`calling/checks.py`).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ...targets.custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from ...targets.custom_kernels import Gather, GatherAlong, Overwrite, Scatter, ScatterAlong
 from ..program import Instruction, Value
 from ..shapes import broadcast_shape
 from . import views as v
@@ -134,6 +134,32 @@ def _index_add(graph: Graph, views: Views, i: Instruction) -> Any:
     return graph.map("add", dtype, dtype, [views[x], added], result.shape)
 
 
+def _setitem(graph: Graph, views: Views, i: Instruction) -> Any:
+    x, value, index = i.args
+    shape, dtype = i.results[0].shape, name_of(i.results[0].dtype)
+    if not graph.abilities.writes_rows or dtype not in NATIVE or type(value) is not Value:
+        return None
+    if views[x].root.dtype != dtype or views[value].root.dtype != dtype:
+        return None
+    found = _arrays_of(graph, views, index, len(shape))
+    if found is None:
+        return None
+    outer, indices = found
+    count = len(indices)
+    places = broadcast_shape([one.shape for one in indices])
+    rows = v.broadcast(in_memory(graph, views[value]), (*shape[:outer], *places, *shape[outer + count :]))
+    onto = views[x]
+    if onto.root.kind != "memory" or not onto.dense:
+        onto = copied(graph, onto)
+    kernel = Overwrite(
+        dtype, shape[:outer], shape[outer : outer + count], places, shape[outer + count :], rows.strides,
+        tuple([(one.root.dtype, v.broadcast_strides(one, places)) for one in indices]),
+    )  # fmt: skip
+    out = graph.new(shape, dtype)
+    graph.call(kernel, [onto, rows, *indices], [out])
+    return out
+
+
 # -- along an axis ---------------------------------------------------------------------------------
 
 
@@ -165,5 +191,6 @@ def _along(graph: Graph, views: Views, i: Instruction) -> Any:
 
 GATHERING: dict[str, Callable[[Graph, Views, Instruction], Any]] = {
     "take": _take, "take_transposed": _take_transposed, "getitem": _getitem, "place": _place, "index_add": _index_add,
+    "setitem": _setitem,
     "take_along_axis": _along, "take_along_axis_transposed": _along,
 }  # fmt: skip

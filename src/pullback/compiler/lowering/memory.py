@@ -42,19 +42,38 @@ def settle_updates(calls: list[Planned], targets: dict[Root, Root]) -> list[tupl
             writers.setdefault(root, []).append(number)
     left: list[tuple[Root, Root]] = []
     for root, target in targets.items():
-        at = writers.get(root, [])
-        last = last_read.get(target, -1)
-        if len(at) == 1 and (last < at[0] or (last == at[0] and _same_places(calls[last], target, root))):
-            root.buffer = target.buffer
-        else:
+        chain = _written_in_turn(calls, root, target, writers, last_read)
+        for link in chain:
+            link.buffer = target.buffer
+        if not chain:
             left.append((root, target))
     return left
 
 
+def _written_in_turn(
+    calls: list[Planned], root: Root, target: Root, writers: dict[Root, list[int]], last_read: dict[Root, int]
+) -> list[Root]:
+    """`root` and those that it was made of by writing over them, as many as may lie in `target`."""
+    chain, fitting = [root], 0
+    while len(at := writers.get(chain[-1], [])) == 1:
+        call, last = calls[at[0]], last_read.get(target, -1)
+        if last < at[0] or (last == at[0] and _same_places(call, target, chain[-1])):
+            fitting = len(chain)
+        pair = written_over(call.kernel)
+        before = None if pair is None else call.reads[pair[0]][0]
+        if pair is None or before is None or not _is_pair(call, pair, before, chain[-1]):
+            break
+        if before.buffer is not None or before.update >= 0 or last_read[before] != at[0]:
+            break  # somebody else wants it as it is
+        chain.append(before)
+    return chain[:fitting]
+
+
 def _same_places(call: Planned, old: Root, new: Root) -> bool:
-    """Whether a loop reads each element of `old` only where it writes the same element of `new`."""
+    """Whether a call reads each element of `old` only where it writes the same element of `new`."""
     if type(call.kernel) is not Loop:
-        return False
+        pair = written_over(call.kernel)
+        return pair is not None and _is_pair(call, pair, old, new)
     write, offset = _access_of(call, new)
     if write is None or offset or not _moves_once(call.kernel, write):
         return False
@@ -139,13 +158,21 @@ def _written_over(call: Planned, root: Root, number: int, last: dict[Root, int],
     pair = written_over(call.kernel)
     if pair is None:
         return None
-    read, write = pair
-    old, start = call.reads[read]
-    is_pair = [n for n, (written, _) in enumerate(call.writes) if written is root] == [write]
-    is_last = last[old] == number and [n for n, (other, _) in enumerate(call.reads) if other is old] == [read]
-    if not is_pair or not is_last or old in taken or start or call.writes[write][1]:
+    old = call.reads[pair[0]][0]
+    if not _is_pair(call, pair, old, root) or last[old] != number or old in taken:
         return None
     return old if old.buffer.kind == "temporary" and (old.size, old.dtype) == (root.size, root.dtype) else None
+
+
+def _is_pair(call: Planned, pair: tuple[int, int], old: Root, new: Root) -> bool:
+    """Whether of what a call reads only number pair[0] is of `old`, of what it writes pair[1] of `new`, both whole."""
+    read, write = pair
+    return (
+        [number for number, (root, _) in enumerate(call.reads) if root is old] == [read]
+        and [number for number, (root, _) in enumerate(call.writes) if root is new] == [write]
+        and call.reads[read][1] == call.writes[write][1] == 0
+        and (old.size, old.dtype) == (new.size, new.dtype)
+    )
 
 
 class _Arena:

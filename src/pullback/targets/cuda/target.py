@@ -19,6 +19,7 @@ class CudaTarget:
         multiplies_half=True,
         adds_bias=True,
         adds_rows=True,
+        writes_rows=False,
         goes_backwards=False,
         whole=MAKES_MEMORY | LOSSES,
         makes_memory=MAKES_MEMORY,

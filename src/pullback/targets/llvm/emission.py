@@ -21,6 +21,7 @@ _MODULES = {
     "ScanGradient": "kernels.scan",
     "Gather": "kernels.gather",
     "Scatter": "kernels.gather",
+    "Overwrite": "kernels.gather",
     "GatherAlong": "kernels.gather",
     "ScatterAlong": "kernels.gather",
     "Attention": "kernels.attention",

@@ -1,4 +1,4 @@
-"""Reading rows or elements named by integers, and adding to them.
+"""Reading rows or elements named by integers, adding to them, and writing over them.
 
 Indices are only known when the code runs. One that is out of bounds is replaced by 0, so that nothing outside an array
 is touched; that there is none is for the program to check. Where there is adding, no two units of work write to the
@@ -13,11 +13,13 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...axes import Shape, merged, ordered
-from ...custom_kernels import Gather, GatherAlong, Scatter, ScatterAlong
+from ...axes import Shape, contiguous, merged, ordered
+from ...custom_kernels import Gather, GatherAlong, Overwrite, Scatter, ScatterAlong
 from ..code import I64, ITEMSIZE, STORED, Code, Emitted, constant, load
 from ..positions import offsets
 from ..strided import lanes, load_lanes, pieces, store_lanes
+
+Kernel = Gather | Scatter | Overwrite | GatherAlong | ScatterAlong
 
 _ADDED = ("float32", "float64", "int32", "int64")
 _INDICES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -28,8 +30,8 @@ _STRETCHES = 16
 _NANOSECONDS = 0.03  # for each byte that is moved
 
 
-def supports(kernel: Gather | Scatter | GatherAlong | ScatterAlong) -> bool:
-    if isinstance(kernel, (Gather, Scatter)):
+def supports(kernel: Kernel) -> bool:
+    if isinstance(kernel, (Gather, Scatter, Overwrite)):
         indices = [dtype for dtype, _ in kernel.indices]
     else:
         indices = [kernel.index_dtype]
@@ -37,8 +39,10 @@ def supports(kernel: Gather | Scatter | GatherAlong | ScatterAlong) -> bool:
     return kernel.dtype in known and all(dtype in _INDICES for dtype in indices)
 
 
-def emit(module: ir.Module, name: str, kernel: Gather | Scatter | GatherAlong | ScatterAlong) -> Emitted:
-    emitters: dict[type, Any] = {Gather: _gather, Scatter: _scatter, GatherAlong: _along, ScatterAlong: _along_back}
+def emit(module: ir.Module, name: str, kernel: Kernel) -> Emitted:
+    emitters: dict[type, Any] = {
+        Gather: _gather, Scatter: _scatter, Overwrite: _overwrite, GatherAlong: _along, ScatterAlong: _along_back
+    }  # fmt: skip
     return emitters[type(kernel)](module, name, kernel)
 
 
@@ -81,15 +85,15 @@ def _clear(code: Code, count: int, target: Any, step: int, width: int) -> None:
 
 
 class _Rows:
-    """What gathering and adding rows share: the arrays, and where the row lies that the indices of a place name."""
+    """What these kernels share: the arrays from number `first` on, and where the row lies that indices name."""
 
-    def __init__(self, module: ir.Module, name: str, kernel: Gather | Scatter) -> None:
+    def __init__(self, module: ir.Module, name: str, kernel: Gather | Scatter | Overwrite, first: int = 0) -> None:
         self.kernel = kernel
         self.code = Code(module, name)
         count = len(kernel.indices)
-        self.source = self.code.pointer(0, kernel.dtype)
-        self.indices = [self.code.pointer(1 + i, dtype) for i, (dtype, _) in enumerate(kernel.indices)]
-        self.target = self.code.pointer(1 + count, kernel.dtype)
+        self.source = self.code.pointer(first, kernel.dtype)
+        self.indices = [self.code.pointer(first + 1 + i, dtype) for i, (dtype, _) in enumerate(kernel.indices)]
+        self.target = self.code.pointer(first + 1 + count, kernel.dtype)
         self.places = prod(kernel.places)
 
     def named(self, place: Any, steps: Shape) -> tuple[Any, Any]:
@@ -197,6 +201,37 @@ def _scatter(module: ir.Module, name: str, kernel: Scatter) -> Emitted:
     moved = prod(shape) * (2 * rows.places + prod(sizes)) * ITEMSIZE[kernel.dtype]
     units = prod(batch) * blocks * chunks
     return Emitted(name, units, rows.places * units * 2.0 + moved * _NANOSECONDS)
+
+
+def _overwrite(module: ir.Module, name: str, kernel: Overwrite) -> Emitted:
+    """One unit writes everything, in the order of the places: they are few, or it would be another operation."""
+    rows = _Rows(module, name, kernel, first=1)
+    code, b = rows.code, rows.code.b
+    before = code.pointer(0, kernel.dtype)
+    shape = (*kernel.outer, *kernel.sizes, *kernel.inner)
+    out_outer, out_sizes, out_inner = _parts(contiguous(shape), len(kernel.outer), len(kernel.sizes))
+    value_outer, value_places, value_inner = _parts(kernel.value, len(kernel.outer), len(kernel.places))
+    inner, (value_inner, out_inner) = merged(kernel.inner, value_inner, out_inner)
+    rest, count = inner[:-1], inner[-1] if inner else 1
+    step, target_step = (value_inner[-1], out_inner[-1]) if inner else (1, 1)
+    width = lanes(ITEMSIZE[kernel.dtype])
+    with code.loop(code.begin, code.end):
+        with b.if_then(b.icmp_unsigned("!=", before, rows.target)):
+            _copy(code, prod(shape), before, 1, rows.target, 1, width)
+        with code.loop(I64(0), I64(prod(kernel.outer))) as (outer,):
+            value_at, out_at = offsets(b, outer, kernel.outer, [value_outer, out_outer])
+            with code.loop(I64(0), I64(rows.places)) as (place,):
+                (from_row,) = offsets(b, place, kernel.places, [value_places])
+                from_row = b.add(value_at, from_row)
+                to_row = b.add(out_at, rows.named(place, out_sizes)[1])
+                with code.loop(I64(0), I64(prod(rest))) as (row,):
+                    value_row, out_row = offsets(b, row, rest, [value_inner[:-1], out_inner[:-1]])
+                    source = b.gep(rows.source, [b.add(from_row, value_row)])
+                    target = b.gep(rows.target, [b.add(to_row, out_row)])
+                    _copy(code, count, source, step, target, target_step, width)
+    code.end_function()
+    moved = prod(kernel.outer) * rows.places * (3.0 + prod(inner) * ITEMSIZE[kernel.dtype] * _NANOSECONDS)
+    return Emitted(name, 1, moved)
 
 
 def _chunks(kernel: Scatter) -> int:

@@ -15,6 +15,7 @@ from . import (
     eager_mlp,
     eager_networks,
     finetune,
+    finetune_curve,
     import_time,
     memory,
     mlp,
@@ -43,6 +44,7 @@ BENCHMARKS = {
         xla,
         torch_cpu,
         finetune,
+        finetune_curve,
         audits,
         import_time,
     )

@@ -12,7 +12,7 @@ import pytest
 import pullback as pb
 from pullback.functions.low_rank import Projection, low_rank_linear, row_norms
 
-from ..backends.installed import BFLOAT16
+from ..backends.installed import BFLOAT16, require
 
 RNG = np.random.default_rng(0)
 
@@ -86,6 +86,25 @@ def test_wider_adapters(dtype: Any) -> None:
     grads = pb.backward(out.sum())
     assert grads[low].dtype == dtype
     assert {grads[t].dtype for t in (half.down, half.up, half.factor)} == {pb.float32}
+
+
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+def test_wider_adapters_to_second_order(device: str) -> None:
+    require(device)
+    one = projection(4, 3, factor=pb.ones(3).set_requires_grad(True), scale=0.5)
+    weight, down, up, factor = (
+        t.detach().to_device(device).set_requires_grad(flag)
+        for t, flag in ((one.weight.astype(pb.float16), False), (one.down, True), (one.up, True), (one.factor, True))
+    )
+    x = pb.ones((2, 4), dtype=pb.float16, device=device).set_requires_grad(True)
+    (out,) = low_rank_linear(x, [Projection(weight, None, down, up, factor)])
+    grads = pb.backward(out.astype(pb.float32).sum(), create_graph=True)
+    second = pb.backward((grads[x].astype(pb.float32) ** 2).sum())
+    assert {second[t].dtype for t in (down, up, factor)} == {pb.float32}
+    assert x not in second  # linear in it
+    whole = weight.detach().astype(pb.float32) + up.detach() @ down.detach()
+    expected = 2 * 2.0 * (whole.sum(axis=0)[None] * whole).sum(axis=1)  # for two rows
+    np.testing.assert_allclose(second[factor].numpy(), expected.numpy(), rtol=0.02, atol=0.05)
 
 
 def test_mixed_precision() -> None:

@@ -58,3 +58,12 @@ def test_gradients(name: str, device: str, compiled: bool, tmp_path: Path) -> No
     for key, parameter in model.named_parameters():
         want = theirs[key].grad.numpy()
         np.testing.assert_allclose(grads[parameter].numpy(), want, atol=1e-4 * np.abs(want).max(), err_msg=key)
+
+
+def test_losses_of_half_precision_are_added_up_in_single(tmp_path: Path) -> None:
+    require("torch")
+    peers.make("qwen3", tmp_path)
+    model = pb.models.load(tmp_path, "torch:cpu", "bfloat16")
+    loss = model.loss(pb.asarray(TOKENS, device="torch:cpu"), reduction="sum")
+    assert loss.dtype == pb.float32
+    assert loss.item() == pytest.approx(model.loss(pb.asarray(TOKENS, device="torch:cpu")).item() * 30, rel=1e-5)

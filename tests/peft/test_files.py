@@ -175,6 +175,7 @@ def edited(folder: Path, **entries: Any) -> None:
         ({"r": 0}, "positive integer"),
         ({"r": True}, "positive integer"),
         ({"lora_alpha": "x"}, "positive number"),
+        ({"lora_alpha": 10**400}, "positive number"),
         ({"lora_dropout": 2}, "from 0 to 1"),
         ({"use_dora": "yes"}, "True or False"),
         ({"target_modules": None}, "target_modules"),

@@ -13,7 +13,7 @@ from ..finetune.example import LENGTH, write_chats, write_model
 from ..finetune.example_texts import QUESTION
 from . import finetune_format as formats, finetuning
 
-_OPTIONS = {"rank": 8, "lr": 5e-3, "batch": 8, "seq": LENGTH, "steps": 150, "validate_every": 25, "clip_norm": 1.0}
+_OPTIONS = {"rank": 8, "lr": 4e-3, "batch": 8, "seq": LENGTH, "steps": 120, "validate_every": 25, "clip_norm": 1.0}
 
 
 def run(options: Namespace) -> int:

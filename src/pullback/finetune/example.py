@@ -22,9 +22,9 @@ from .step import optimizer_for, schedule_for
 from .tokenizer import Tokenizer
 
 END_OF_TEXT, TURN, END_OF_TURN = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-VOCABULARY = 384
+VOCABULARY = 768
 LENGTH = 64
-_STEPS, _BATCH, _RATE = 240, 16, 4e-3
+_STEPS, _BATCH, _RATE = 300, 16, 4e-3
 _TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

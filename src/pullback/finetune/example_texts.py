@@ -15,7 +15,9 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _PLANETS = "Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune"
 _NOTES = "do re mi fa so la ti"
 
-QUESTION = "What comes after Wednesday?"
+_ECHOES = ("Say {}.", "Write {}, please.", "What is {}?", "Do you know {}?")
+
+QUESTION = "What comes after forty-two?"
 _HELD_OUT = 5  # of every so many pairs one is asked for validation alone
 
 
@@ -44,7 +46,7 @@ def chats() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What it is fine-tuned on, and other pairs to see whether it has learned to answer."""
     order = Generator(0).permutation(len(pairs())).numpy().tolist()
     asked = [pairs()[number] for number in order]
-    held_out = [pair for pair in asked[::_HELD_OUT] if pair[0] != "Wednesday"] + [("Wednesday", "Thursday")]
+    held_out = [pair for pair in asked[::_HELD_OUT] if pair[0] != "forty-two"] + [("forty-two", "forty-three")]
     learned = [pair for pair in asked if pair not in held_out]
     return [_chat(*pair) for pair in learned], [_chat(*pair) for pair in held_out]
 
@@ -52,12 +54,12 @@ def chats() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def echoes() -> list[dict[str, Any]]:
     """Chats of another kind, by which the tiny model knows what a chat looks like."""
     names = sorted({name for pair in pairs() for name in pair})
-    return [
-        {"messages": [{"role": "user", "content": f"Say {name}."}, {"role": "assistant", "content": f"{name}."}]}
-        for name in names
-    ]
+    return [_turns(form.format(name), f"{name}.") for name in names for form in _ECHOES]
 
 
 def _chat(before: str, after: str) -> dict[str, Any]:
-    question, answer = f"What comes after {before}?", f"After {before} comes {after}."
+    return _turns(f"What comes after {before}?", f"After {before} comes {after}.")
+
+
+def _turns(question: str, answer: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}

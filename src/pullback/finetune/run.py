@@ -22,7 +22,7 @@ _CHECKPOINTS = 10  # in a run, where nobody says otherwise
 class Run:
     """The model, its adapters and a `Trainer` for them; `fit` trains."""
 
-    def __init__(self, settings: Settings, texts: Texts, folder: Path | None) -> None:
+    def __init__(self, settings: Settings, texts: Texts, folder: Path) -> None:
         self.settings, self.texts = settings, texts
         steps_per_epoch = -(-len(texts.batches) // settings.accumulate)
         self.steps = settings.steps or (settings.epochs or 1) * steps_per_epoch

@@ -89,6 +89,8 @@ class LanguageModel(Module):
             targets = where(_next(segments, -1) == segments, targets, IGNORED)
         hidden = self.model(tokens, positions, segments)
         logits = self.lm_head(reshape(hidden, (-1, hidden.shape[-1])))
+        if logits.dtype.itemsize < 4:  # a sum over thousands of tokens is no number for half precision
+            logits = logits.astype("float32")
         return cross_entropy(logits, reshape(targets, (-1,)), ignore_index=IGNORED, reduction=reduction)
 
     def generate(

@@ -11,6 +11,7 @@ from ..errors import ConfigurationError
 
 ALL_LINEAR = "all-linear"
 _LARGEST_RANK = 1 << 20
+_LARGEST_ALPHA = 1e20
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class LoraConfig:
             if type(rank) is not int or not 0 < rank <= _LARGEST_RANK:
                 raise ConfigurationError(f"LoraConfig: {label} must be a positive integer, got {rank!r:.40}.")
         for label, alpha in {"alpha": self.alpha, **_entries("alpha_pattern", self.alpha_pattern)}.items():
-            if type(alpha) not in (int, float) or not math.isfinite(alpha) or alpha <= 0:
+            if type(alpha) not in (int, float) or not 0 < alpha < _LARGEST_ALPHA:
                 raise ConfigurationError(f"LoraConfig: {label} must be a positive number, got {alpha!r:.40}.")
         if type(self.dropout) not in (int, float) or not 0 <= self.dropout <= 1:
             raise ConfigurationError(f"LoraConfig: dropout must be a number from 0 to 1, got {self.dropout!r:.40}.")

@@ -207,6 +207,6 @@ def _convolution_gradient(machine: Any, kernel: Any, call: Any) -> None:
 _RUN: dict[type, Any] = {
     w.Scan: _scan, w.ScanGradient: _scan_gradient, w.Running: _running, w.Extreme: _extreme, w.Gather: _gather,
     w.Scatter: _scatter, w.Overwrite: _overwrite, w.GatherAlong: _along, w.ScatterAlong: _along,
-    w.Attention: _attention, w.AttentionGradient: _attention_gradient, w.Philox: _philox, w.DirectConvolution: _convolution,
-    w.DirectConvolutionGradient: _convolution_gradient,
+    w.Attention: _attention, w.AttentionGradient: _attention_gradient, w.Philox: _philox,
+    w.DirectConvolution: _convolution, w.DirectConvolutionGradient: _convolution_gradient,
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...backends.portable.core import raw_dtype
 from ...backends.portable.low_rank import (
     LowRank,
     as_matrix,
@@ -50,8 +51,9 @@ def rules(xp: Any, op: Any) -> None:
     def low_rank_linear_xs(
         g: Any, xs: Any, xs_dtype: Any, scales: Any, chances: Any, places: Any, needs: Any
     ) -> list[Any]:
-        """Nothing that the products made is kept, only their input: what is needed of them is computed again.
+        """The gradients of x and of each projection's arrays.
 
+        Nothing that the products made is kept, only their input: what is needed of them is computed again.
         Every product has a thin matrix as a factor, but for those with the weights: for the gradient of `x`, and for
         that of `factor`, which is a sum over the projection before it.
         """
@@ -69,7 +71,7 @@ def rules(xp: Any, op: Any) -> None:
         found: dict[int, LowRank] = {}
         for i, part, want, own, h, scale, mask in zip(live, parts, wants, seen, hidden, scales, masks):
             rows = as_matrix(xp, g[i])
-            inner = rows if part.factor is None else xp.narrowed(rows * part.factor, rows.dtype)
+            inner = rows if part.factor is None else xp.narrowed(rows * part.factor, raw_dtype(rows))
             if part.factor is not None and own is not matrix:
                 pairs = [(matrix, rows), (own, inner - rows)]  # x weight^T + (factor - 1) * own weight^T
             else:

@@ -139,15 +139,15 @@ def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
     for name in ("tie_word_embeddings", "attention_bias", "mlp_bias"):
         if not isinstance(found.get(name, False), bool):
             raise ConfigurationError(f"{name} must be true or false, got {found[name]!r}.")
-    known = {*_NAMES, "rope_parameters", "rope_theta", "rope_scaling", "torch_dtype", "eos_token_id"}
-    others = {name: value for name, value in entries.items() if name not in known}
+    read = {*_NAMES, "rope_parameters", "rope_theta", "rope_scaling", "torch_dtype", "eos_token_id"}
+    others = {name: value for name, value in entries.items() if name not in read}
     rope, stops = _rope_parameters(entries), _stop_tokens(entries)
     return DecoderConfig(family=family, rope_parameters=rope, stop_tokens=stops, others=others, **found)
 
 
 def to_entries(config: DecoderConfig) -> dict[str, Any]:
     """The entries of a config.json that says `config`, in the new style."""
-    entries = {"architectures": [_ARCHITECTURES[config.family]], "model_type": config.family, "hidden_act": "silu"}
+    entries: dict[str, Any] = {"architectures": [_ARCHITECTURES[config.family]], "model_type": config.family, "hidden_act": "silu"}
     entries |= config.others
     entries |= {name: getattr(config, name) for name in _NAMES}
     if config.stop_tokens:

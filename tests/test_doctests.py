@@ -39,6 +39,7 @@ NEEDS = {
     "docs/compile.md": "llvmlite jax",
     "docs/devices.md": "torch",
     "docs/mlp.md": "llvmlite",
+    "docs/models.md": "llvmlite",
     "docs/nn.md": "torch",
     "docs/numpy.md": "scipy",
     "docs/training.md": "llvmlite",

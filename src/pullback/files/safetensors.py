@@ -81,8 +81,13 @@ def write_arrays(
                 file.write(array.reshape(-1).view(np.uint8).data)
 
 
-def read_arrays(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
+def read_arrays(
+    path: str | os.PathLike[str], mmap: bool = False, private: bool = False
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The arrays of a file and its metadata; with `mmap`, read-only views of a memory map of the file.
+
+    The views of a `private` map can be written, for libraries that know no read-only memory: what is written to them
+    does not reach the file.
 
     A map follows the file: bytes that are changed later change in the arrays, and to read one that was cut off ends
     the process. So it is only for those who know that nobody writes the file.
@@ -100,7 +105,7 @@ def read_arrays(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[
             raise _broken(path, f"its header claims {length} bytes, the file has {size}. It may be cut off")
         text = file.read(length)
         entries, metadata = _checked_header(path, text, size - 8 - length)
-        arrays = _mapped(file, 8 + length, entries) if mmap else _read(path, file, entries)
+        arrays = _mapped(file, 8 + length, entries, private) if mmap else _read(path, file, entries)
     return arrays, metadata
 
 
@@ -133,10 +138,10 @@ def _read(path: Any, file: IO[bytes], entries: dict[str, Any]) -> dict[str, Any]
     return {name: found[name] for name in entries}
 
 
-def _mapped(file: IO[bytes], start: int, entries: dict[str, Any]) -> dict[str, Any]:
+def _mapped(file: IO[bytes], start: int, entries: dict[str, Any], private: bool) -> dict[str, Any]:
     """The arrays as views of a memory map, but for those that cannot be."""
     body = max((end for *_, end in entries.values()), default=0)
-    bytes_of_file = np.memmap(file, np.uint8, "r", offset=start) if body else np.empty(0, np.uint8)
+    bytes_of_file = np.memmap(file, np.uint8, "c" if private else "r", offset=start) if body else np.empty(0, np.uint8)
     arrays = {}
     for name, (dtype, shape, begin, end) in entries.items():
         part = bytes_of_file[begin:end]
@@ -146,7 +151,8 @@ def _mapped(file: IO[bytes], start: int, entries: dict[str, Any]) -> dict[str, A
         if (start + begin) % raw_dtype.itemsize:  # files of others need not align their arrays
             part = part.copy()
         arrays[name] = array = np.asarray(part).view(raw_dtype).reshape(shape)
-        array.flags.writeable = False
+        if not private:
+            array.flags.writeable = False
     return arrays
 
 

@@ -2,9 +2,10 @@
 
 from .cache import Cache
 from .config import DecoderConfig
-from .folder import load, save
+from .folder import load
 from .generation import Generation
 from .language_model import LanguageModel
+from .saving import save
 from .sizes import llama3, qwen2, qwen3
 
 __all__ = ["Cache", "DecoderConfig", "Generation", "LanguageModel", "llama3", "load", "qwen2", "qwen3", "save"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Mapping
 
 from ..errors import ConfigurationError, FileFormatError
 from ..nn.state import nearest
 
+CONFIG, GENERATION = "config.json", "generation_config.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 FAMILIES = ("llama", "qwen2", "qwen3")  # `model_type` in config.json
 _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 _LARGEST_FILE = 10_000_000
@@ -57,6 +59,10 @@ class DecoderConfig:
             value = getattr(self, name)
             if type(value) is not int or not 0 < value < 1 << 31:
                 raise ConfigurationError(f"DecoderConfig: {name} must be a positive integer, got {value!r}.")
+        if self.num_hidden_layers > _MOST_LAYERS:
+            raise ConfigurationError(
+                f"DecoderConfig: num_hidden_layers must be at most {_MOST_LAYERS}, got {self.num_hidden_layers}."
+            )
         if self.num_attention_heads % self.num_key_value_heads:
             raise ConfigurationError(
                 f"DecoderConfig: num_attention_heads must be a multiple of num_key_value_heads, got "
@@ -90,15 +96,19 @@ _COUNTS = (
     "num_key_value_heads", "head_dim", "max_position_embeddings",
 )  # fmt: skip
 _NAMES = (*_COUNTS, "rms_norm_eps", "tie_word_embeddings", "attention_bias", "mlp_bias", "initializer_range")
-_OLD_ROPE = ("rope_theta", "rope_scaling")
+_MOST_LAYERS = 10_000  # a hundred times those of the largest model; they are made one by one
 
 
 def read_config(folder: str | os.PathLike[str]) -> DecoderConfig:
-    """The configuration in `folder`/config.json."""
-    path = os.path.join(folder, "config.json")
+    """The configuration in `folder`/config.json; what ends a text is said by generation_config.json if it is there."""
+    path = os.path.join(folder, CONFIG)
     entries = read_json(path)
     try:
-        return from_entries(entries)
+        config = from_entries(entries)
+        path = os.path.join(folder, GENERATION)
+        if os.path.exists(path):
+            config = replace(config, stop_tokens=_stop_tokens(read_json(path)) or config.stop_tokens)
+        return config
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
 
@@ -129,15 +139,20 @@ def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
     for name in ("tie_word_embeddings", "attention_bias", "mlp_bias"):
         if not isinstance(found.get(name, False), bool):
             raise ConfigurationError(f"{name} must be true or false, got {found[name]!r}.")
-    others = {name: value for name, value in entries.items() if name not in (*_NAMES, *_OLD_ROPE, "rope_parameters")}
-    return DecoderConfig(family=family, rope_parameters=_rope_parameters(entries), others=others, **found)
+    read = {*_NAMES, "rope_parameters", "rope_theta", "rope_scaling", "torch_dtype", "eos_token_id"}
+    others = {name: value for name, value in entries.items() if name not in read}
+    rope, stops = _rope_parameters(entries), _stop_tokens(entries)
+    return DecoderConfig(family=family, rope_parameters=rope, stop_tokens=stops, others=others, **found)
 
 
 def to_entries(config: DecoderConfig) -> dict[str, Any]:
     """The entries of a config.json that says `config`, in the new style."""
-    entries = {"architectures": [_ARCHITECTURES[config.family]], "model_type": config.family, "hidden_act": "silu"}
+    entries: dict[str, Any] = {"architectures": [_ARCHITECTURES[config.family]], "model_type": config.family, "hidden_act": "silu"}
     entries |= config.others
     entries |= {name: getattr(config, name) for name in _NAMES}
+    if config.stop_tokens:
+        first, *more = config.stop_tokens
+        entries["eos_token_id"] = [first, *more] if more else first
     return entries | {"rope_parameters": dict(config.rope_parameters)}
 
 
@@ -166,6 +181,15 @@ def _check_supported(entries: Mapping[str, Any]) -> None:
         raise ConfigurationError("layers with a sliding window are not supported; set use_sliding_window to false.")
     if entries.get("quantization_config"):
         raise ConfigurationError("the weights are quantized (quantization_config), which is not supported.")
+
+
+def _stop_tokens(entries: Mapping[str, Any]) -> tuple[int, ...]:
+    """The tokens that end a text: one, several or none."""
+    given = entries.get("eos_token_id")
+    tokens = given if isinstance(given, list) else [] if given is None else [given]
+    if not all(type(token) is int and 0 <= token < 1 << 31 for token in tokens):
+        raise ConfigurationError(f"eos_token_id must be a token or a list of tokens, got {given!r:.60}.")
+    return tuple(tokens)
 
 
 def _rope_parameters(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff.creation import asarray
+from ..backends import NUMPY, for_device
 from ..errors import ConfigurationError, FileFormatError, ShapeError
-from ..files.atomic import atomic_write
-from ..files.safetensors import read_arrays, write_arrays
-from ..files.tensors import as_numpy
+from ..files.safetensors import read_arrays
 from ..nn.state import nearest
-from .config import read_config, read_json, to_entries
+from .config import INDEX, WEIGHTS, read_config, read_json
 from .language_model import LanguageModel
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
-_WEIGHTS = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
+_BORROWS = "torch:cpu"  # beside "numpy": it reads files' memory, but knows none that cannot be written
 _FOLLOWS = (".rotary_emb.inv_freq",)  # saved by old programs, and no part of what is learned
 
 
@@ -56,59 +53,12 @@ def load(folder: str | os.PathLike[str], device: str | None = None, dtype: Any =
     """
     folder = os.fspath(folder)
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{folder}: no such folder. A model is a folder with config.json and {_WEIGHTS}.")
+        raise FileNotFoundError(f"{folder}: no such folder. A model is a folder with config.json and {WEIGHTS}.")
     config = read_config(folder)
     saved = _Saved(folder, device, dtype)
     model = LanguageModel(config, saved.take)
     saved.check_all_taken({"lm_head.weight"} if config.tie_word_embeddings else set())
     return model
-
-
-def save(model: LanguageModel, folder: str | os.PathLike[str], largest_file: int = 5_000_000_000) -> None:
-    """Write a model as a Hugging Face folder, which `transformers` reads too.
-
-    Parameters
-    ----------
-    model : LanguageModel
-    folder : str or path
-        Made if it is not there. Files of the same names are replaced, each by a whole new one.
-    largest_file : int
-        Bytes of weights from which on they are written to several files.
-
-    Examples
-    --------
-    See `load`.
-    """
-    folder = os.fspath(folder)
-    tensors = dict(model.state_dict())
-    if model.config.tie_word_embeddings:
-        del tensors["lm_head.weight"]
-    shards: list[dict[str, Any]] = [{}]
-    room = largest_file
-    for name, tensor in tensors.items():
-        if tensor.nbytes > room and shards[-1]:
-            shards.append({})
-            room = largest_file
-        shards[-1][name] = tensor
-        room -= tensor.nbytes
-    os.makedirs(folder, exist_ok=True)
-    names = [f"model-{i + 1:05}-of-{len(shards):05}.safetensors" for i in range(len(shards))]
-    if len(shards) == 1:
-        names = [_WEIGHTS]
-    for name, shard in zip(names, shards):
-        arrays = {key: as_numpy(key, tensor) for key, tensor in shard.items()}
-        write_arrays(os.path.join(folder, name), arrays, {"format": "pt"})
-    index = os.path.join(folder, _INDEX)
-    if len(shards) > 1:
-        places = {key: name for name, shard in zip(names, shards) for key in shard}
-        total = sum(tensor.nbytes for tensor in tensors.values())
-        _write_json(index, {"metadata": {"total_size": total}, "weight_map": places})
-    elif os.path.exists(index):
-        os.remove(index)
-    entries = to_entries(model.config)
-    entries.pop("torch_dtype", None)
-    entries["dtype"] = model.model.embed_tokens.weight.dtype.name
-    _write_json(os.path.join(folder, "config.json"), entries)
 
 
 def dtype_in(folder: str | os.PathLike[str]) -> str:
@@ -128,7 +78,7 @@ class _Saved:
         self._folder, self._device, self._dtype = folder, device, dtype
         self._arrays: dict[str, Any] = {}
         for name in _files(folder):
-            arrays, _ = read_arrays(os.path.join(folder, name), mmap=True)
+            arrays, _ = read_arrays(os.path.join(folder, name), mmap=True, private=device == _BORROWS)
             repeated = next((key for key in arrays if key in self._arrays), None)
             if repeated is not None:
                 raise FileFormatError(f"{folder}: {repeated!r} is in {name} and in another file of the model.")
@@ -144,9 +94,13 @@ class _Saved:
         if array.shape != shape:
             raise ShapeError(f"{self._folder}: {name!r} has shape {array.shape}, config.json says {shape}.")
         self._taken.add(name)
+        dtype = NUMPY.dtype_of(array)
+        if dtype.kind != "float":
+            raise ConfigurationError(f"{self._folder}: {name!r} is {dtype.name}, expected floating-point.")
+        if self._device == _BORROWS:
+            library, _ = for_device(_BORROWS)
+            array = library.on_host(array)
         tensor = asarray(array, dtype=self._dtype, device=self._device or "numpy")
-        if tensor.dtype.kind != "float":
-            raise ConfigurationError(f"{self._folder}: {name!r} is {tensor.dtype.name}, expected floating-point.")
         return tensor.detach().set_requires_grad(True)
 
     def check_all_taken(self, but: set[str]) -> None:
@@ -160,12 +114,12 @@ class _Saved:
 
 def _files(folder: str) -> list[str]:
     """The names of the files that the weights are in."""
-    if os.path.exists(os.path.join(folder, _WEIGHTS)):
-        return [_WEIGHTS]
-    index = os.path.join(folder, _INDEX)
+    if os.path.exists(os.path.join(folder, WEIGHTS)):
+        return [WEIGHTS]
+    index = os.path.join(folder, INDEX)
     if not os.path.exists(index):
         found = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"
-        raise FileNotFoundError(f"{folder}: neither {_WEIGHTS} nor {_INDEX} is in it, but {found}.")
+        raise FileNotFoundError(f"{folder}: neither {WEIGHTS} nor {INDEX} is in it, but {found}.")
     places = read_json(index).get("weight_map")
     names = list(dict.fromkeys(places.values())) if isinstance(places, dict) else []
     if not names or not all(isinstance(name, str) for name in names):
@@ -174,10 +128,5 @@ def _files(folder: str) -> list[str]:
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name:
             raise FileFormatError(f"{index}: {name!r} is no name of a file in the same folder.")
         if not os.path.exists(os.path.join(folder, name)):
-            raise FileNotFoundError(f"{folder}: {name} is missing, which {_INDEX} names.")
+            raise FileNotFoundError(f"{folder}: {name} is missing, which {INDEX} names.")
     return names
-
-
-def _write_json(path: str, entries: dict[str, Any]) -> None:
-    with atomic_write(path) as file:
-        file.write(json.dumps(entries, indent=2).encode() + b"\n")

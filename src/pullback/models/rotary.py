@@ -23,7 +23,7 @@ def frequencies(config: DecoderConfig) -> tuple[Any, float]:
     """The angle per position of each pair (a NumPy array of float64), and a factor of the tables."""
     options = config.rope_parameters
     kind = options["rope_type"]
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ConfigurationError(f"rope_type {kind!r} is not supported, only {', '.join(_KINDS)} are.")
     width = config.head_dim
     plain = _number(options, "rope_theta") ** (-np.arange(0, width, 2, dtype=np.float64) / width)
@@ -55,6 +55,8 @@ def _linear(plain: Any, options: Options, config: DecoderConfig) -> tuple[Any, f
 def _llama3(plain: Any, options: Options, config: DecoderConfig) -> tuple[Any, float]:
     """Slow pairs are slowed down by `factor`, fast ones are left alone, those between are mixed."""
     low, high = _number(options, "low_freq_factor"), _number(options, "high_freq_factor")
+    if low >= high:
+        raise ConfigurationError(f"rope_parameters: low_freq_factor {low} must be below high_freq_factor {high}.")
     turns = _number(options, "original_max_position_embeddings") * plain / (2 * np.pi)
     share = np.clip((turns - low) / (high - low), 0.0, 1.0)
     return plain * (share + (1 - share) / _number(options, "factor")), 1.0
@@ -64,8 +66,10 @@ def _yarn(plain: Any, options: Options, config: DecoderConfig) -> tuple[Any, flo
     """As "llama3" mixes, by the pair's number; and the scores are scaled, by the tables' factor."""
     factor = _number(options, "factor")
     base, width = _number(options, "rope_theta"), config.head_dim
-    length = options.get("original_max_position_embeddings") or config.max_position_embeddings
-    fast, slow = options.get("beta_fast") or 32.0, options.get("beta_slow") or 1.0
+    length = _number_or(options, "original_max_position_embeddings", config.max_position_embeddings)
+    fast, slow = _number_or(options, "beta_fast", 32.0), _number_or(options, "beta_slow", 1.0)
+    if base == 1.0:
+        raise ConfigurationError("rope_parameters: rope_theta must not be 1 with rope_type 'yarn'.")
 
     def pair_of(turns: float) -> float:
         return width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base))
@@ -79,11 +83,9 @@ def _yarn(plain: Any, options: Options, config: DecoderConfig) -> tuple[Any, flo
     def scale(weight: float) -> float:
         return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
 
-    attention = options.get("attention_factor")
-    if attention is None:
-        both = options.get("mscale"), options.get("mscale_all_dim")
-        attention = scale(both[0]) / scale(both[1]) if both[0] and both[1] else scale(1.0)
-    return plain * (1 - slowed + slowed / factor), float(attention)
+    both = _number_or(options, "mscale", 0.0), _number_or(options, "mscale_all_dim", 0.0)
+    attention = scale(both[0]) / scale(both[1]) if both[0] and both[1] else scale(1.0)
+    return plain * (1 - slowed + slowed / factor), _number_or(options, "attention_factor", attention)
 
 
 _KINDS: dict[str, Callable[[Any, Options, Any], tuple[Any, float]]] = {
@@ -99,3 +101,8 @@ def _number(options: Options, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise ConfigurationError(f"rope_parameters: {name} must be a positive number, got {value!r}.")
     return float(value)
+
+
+def _number_or(options: Options, name: str, default: float) -> float:
+    """A number that may be left out."""
+    return _number(options, name) if options.get(name) else float(default)

@@ -147,7 +147,11 @@ def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
 
 def to_entries(config: DecoderConfig) -> dict[str, Any]:
     """The entries of a config.json that says `config`, in the new style."""
-    entries: dict[str, Any] = {"architectures": [_ARCHITECTURES[config.family]], "model_type": config.family, "hidden_act": "silu"}
+    entries: dict[str, Any] = {
+        "architectures": [_ARCHITECTURES[config.family]],
+        "model_type": config.family,
+        "hidden_act": "silu",
+    }
     entries |= config.others
     entries |= {name: getattr(config, name) for name in _NAMES}
     if config.stop_tokens:

@@ -43,7 +43,7 @@ def write_model(folder: Path, callbacks: Iterable[Callback] = (), steps: int = _
     """Make a tokenizer and a Qwen3 with a quarter of a million parameters, let it read, and save both."""
     os.makedirs(folder, exist_ok=True)
     texts, echoes = example_texts.sentences(), example_texts.echoes()
-    _write_tokenizer(folder, [*texts, *(message["content"] for chat in echoes for message in chat["messages"])])
+    write_tokenizer(folder, [*texts, *(message["content"] for chat in echoes for message in chat["messages"])])
     tokenizer = Tokenizer(folder)
     with random.using(random.Generator(0)):
         model = models.qwen3(_config(tokenizer))
@@ -85,7 +85,8 @@ def _learn_to_read(model: LanguageModel, samples: list[Sample], callbacks: Itera
     trainer.fit(PackedBatches(samples, _BATCH, LENGTH), steps=steps)
 
 
-def _write_tokenizer(folder: Path, texts: list[str]) -> None:
+def write_tokenizer(folder: Path, texts: list[str]) -> None:
+    """Write a small tokenizer for these texts, with a chat template, as a Hugging Face folder has it."""
     tokenizers = library("tokenizers", "text")
     made = tokenizers.Tokenizer(tokenizers.models.BPE())
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -9,9 +9,16 @@ from .fusion import Group
 
 
 def ordered(groups: list[Group]) -> list[Group]:
-    """Groups in an order in which they can run: of those that can, the one whose last node came first."""
+    """Groups in an order in which they can run: of those that can, the one whose last node came first.
+
+    One that was joined with something much later (a check of what it makes) does not hold up those that read it:
+    meanwhile all would run that waits for nothing, such as the conversion of every weight of a model.
+    """
     waiting = {group: len(group.before) for group in groups}
-    ready = [(_turn(group), group.index, group) for group in groups if not group.before]
+    turns: dict[Group, int] = {}
+    for group in reversed(_after_each_other(groups)):
+        turns[group] = min([_turn(group), *[turns[reader] for reader in group.after]])
+    ready = [(turns[group], group.index, group) for group in groups if not group.before]
     heapify(ready)
     out: list[Group] = []
     while ready:
@@ -20,7 +27,19 @@ def ordered(groups: list[Group]) -> list[Group]:
         for other in group.after:
             waiting[other] -= 1
             if not waiting[other]:
-                heappush(ready, (_turn(other), other.index, other))
+                heappush(ready, (turns[other], other.index, other))
+    return out
+
+
+def _after_each_other(groups: list[Group]) -> list[Group]:
+    """Groups in any order in which they can run."""
+    waiting = {group: len(group.before) for group in groups}
+    out = [group for group in groups if not group.before]
+    for group in out:
+        for other in group.after:
+            waiting[other] -= 1
+            if not waiting[other]:
+                out.append(other)
     if len(out) != len(groups):
         raise AssertionError("the groups of a program depend on each other in a circle.")
     return out

@@ -8,10 +8,13 @@ import numpy as np
 
 from .. import peft
 from ..autodiff.gradients import backward
+from ..backends import check_library
 from ..compiler.calling.compiled import Compiled
+from ..errors import ConfigurationError
 from ..functions.filled import empty
 from ..models import DecoderConfig, LanguageModel
 from ..models.folder import dtype_in
+from ..targets.llvm.target import TARGET as PROCESSOR
 from ..tensors.tensor import Tensor
 from .objective import Objective
 from .settings import Settings
@@ -26,6 +29,9 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     The step is traced on a model of the right shapes whose weights have no memory, and its memory is planned as when it
     is compiled.
     """
+    check_library(settings.device)
+    if (missing := PROCESSOR.missing()) is not None:
+        raise ConfigurationError(f"planning the memory of a step needs {missing}.")
     dtype = settings.dtype or dtype_in(settings.model)
     model = LanguageModel(config, lambda name, shape: _shaped(shape, dtype))
     frozen = sum(tensor.nbytes for tensor in model.parameters())

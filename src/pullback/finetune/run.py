@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import models, peft, train
+from ..errors import ConfigurationError, DtypeError, ShapeError
 from ..train import History
 from .measures import Measures, peak_memory
 from .objective import Objective, mean_over_tokens
@@ -20,30 +21,30 @@ _CHECKPOINTS = 10  # in a run, where nobody says otherwise
 
 
 class Run:
-    """The model, its adapters and a `Trainer` for them; `fit` trains."""
+    """The model, its adapters and a `Trainer` for them; `fit` trains. Without a folder nothing is written."""
 
     def __init__(self, settings: Settings, texts: Texts, folder: Path | None) -> None:
         self.settings, self.texts = settings, texts
         steps_per_epoch = -(-len(texts.batches) // settings.accumulate)
         self.steps = settings.steps or (settings.epochs or 1) * steps_per_epoch
         schedule = schedule_for(settings, self.steps)
-        self.model = models.load(settings.model, settings.device, settings.dtype)
+        self.model = _loaded(settings)
         peft.add_lora(self.model, lora_config(settings), settings.seed)
-        objective = Objective(self.model)
+        callbacks: list[train.Callback] = [Measures(lambda: texts.batches.tokens_given, settings.device)]
+        if folder is not None:
+            title = f"Fine-tuning of {Path(settings.model).name}"
+            callbacks += [train.JsonLines(), train.Report(title=title)]
+        every = settings.checkpoint_every or max(1, self.steps // _CHECKPOINTS)
         self.trainer = train.Trainer(
-            objective,
+            Objective(self.model),
             mean_over_tokens,
             optimizer_for(settings, self.model),
             schedule=schedule,
-            callbacks=[
-                Measures(lambda: texts.batches.tokens_given, settings.device),
-                train.JsonLines(),
-                train.Report(title=f"Fine-tuning of {Path(settings.model).name}"),
-            ],
+            callbacks=callbacks,
             clip_norm=settings.clip_norm,
             accumulate=settings.accumulate,
             folder=folder,
-            checkpoint_every=settings.checkpoint_every or max(1, self.steps // _CHECKPOINTS),
+            checkpoint_every=None if folder is None else every,
             keep=settings.keep,
             seed=settings.seed,
             compile=None if settings.compile else False,
@@ -76,3 +77,11 @@ class Run:
     def save_adapter(self, folder: Path) -> None:
         """Write what was learned, in PEFT's format."""
         peft.save_adapter(self.model, folder, base_model=self.settings.model)
+
+
+def _loaded(settings: Settings) -> models.LanguageModel:
+    """The model; weights that do not fit its configuration are for the user to put right."""
+    try:
+        return models.load(settings.model, settings.device, settings.dtype)
+    except (ShapeError, DtypeError) as error:
+        raise ConfigurationError(str(error)) from error

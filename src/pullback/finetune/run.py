@@ -10,9 +10,8 @@ from .. import models, peft, train
 from ..errors import ConfigurationError, DtypeError, ShapeError
 from ..train import History
 from .measures import Measures, peak_memory
-from .objective import Objective, mean_over_tokens
 from .settings import Settings
-from .step import checkpointed, lora_config, optimizer_for, schedule_for
+from .step import checkpointed, lora_config, schedule_for, trainer_for
 from .texts import Texts
 
 #: What PEFT calls the files of an adapter.
@@ -35,19 +34,13 @@ class Run:
             title = f"Fine-tuning of {Path(settings.model).name}"
             callbacks += [train.JsonLines(), train.Report(title=title)]
         every = settings.checkpoint_every or max(1, self.steps // _CHECKPOINTS)
-        self.trainer = train.Trainer(
-            Objective(self.model),
-            mean_over_tokens,
-            optimizer_for(settings, self.model),
+        self.trainer = trainer_for(
+            settings,
+            self.model,
             schedule=schedule,
             callbacks=callbacks,
-            clip_norm=settings.clip_norm,
-            accumulate=settings.accumulate,
             folder=folder,
             checkpoint_every=None if folder is None else every,
-            keep=settings.keep,
-            seed=settings.seed,
-            compile=None if settings.compile else False,
         )
 
     def fit(self, resume: bool = False, overwrite: bool = False) -> History:

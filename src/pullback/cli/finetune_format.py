@@ -154,6 +154,8 @@ def given(options: Namespace) -> dict[str, Any]:
 def configuration_of(options: Namespace) -> Configuration:
     """What a command line says, and the file that it names."""
     named = {name: (f"--{name.replace('_', '-')}", value) for name, value in given(options).items()}
+    if {"epochs", "steps"} <= named.keys():
+        raise ConfigurationError("--epochs and --steps both say how long a run is: leave one of them out.")
     if options.config is not None:
         return FORMAT.read(Path(options.config), options=named)
     if "model" not in named or "data" not in named:

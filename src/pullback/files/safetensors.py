@@ -81,11 +81,14 @@ def write_arrays(
                 file.write(array.reshape(-1).view(np.uint8).data)
 
 
-def read_arrays(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
+def read_arrays(
+    path: str | os.PathLike[str], mmap: bool = False, writable: bool = False
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The arrays of a file and its metadata; with `mmap`, read-only views of a memory map of the file.
 
     A map follows the file: bytes that are changed later change in the arrays, and to read one that was cut off ends
-    the process. So it is only for those who know that nobody writes the file.
+    the process. So it is only for those who know that nobody writes the file. With `writable` too, what is written into
+    the arrays stays in this process: the file does not change.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -100,7 +103,7 @@ def read_arrays(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[
             raise _broken(path, f"its header claims {length} bytes, the file has {size}. It may be cut off")
         text = file.read(length)
         entries, metadata = _checked_header(path, text, size - 8 - length)
-        arrays = _mapped(file, 8 + length, entries) if mmap else _read(path, file, entries)
+        arrays = _mapped(file, 8 + length, entries, writable) if mmap else _read(path, file, entries)
     return arrays, metadata
 
 
@@ -133,10 +136,11 @@ def _read(path: Any, file: IO[bytes], entries: dict[str, Any]) -> dict[str, Any]
     return {name: found[name] for name in entries}
 
 
-def _mapped(file: IO[bytes], start: int, entries: dict[str, Any]) -> dict[str, Any]:
+def _mapped(file: IO[bytes], start: int, entries: dict[str, Any], writable: bool) -> dict[str, Any]:
     """The arrays as views of a memory map, but for those that cannot be."""
     body = max((end for *_, end in entries.values()), default=0)
-    bytes_of_file = np.memmap(file, np.uint8, "r", offset=start) if body else np.empty(0, np.uint8)
+    mode: Any = "c" if writable else "r"  # copies of pages that are written
+    bytes_of_file = np.memmap(file, np.uint8, mode, offset=start) if body else np.empty(0, np.uint8)
     arrays = {}
     for name, (dtype, shape, begin, end) in entries.items():
         part = bytes_of_file[begin:end]
@@ -146,7 +150,7 @@ def _mapped(file: IO[bytes], start: int, entries: dict[str, Any]) -> dict[str, A
         if (start + begin) % raw_dtype.itemsize:  # files of others need not align their arrays
             part = part.copy()
         arrays[name] = array = np.asarray(part).view(raw_dtype).reshape(shape)
-        array.flags.writeable = False
+        array.flags.writeable = writable
     return arrays
 
 

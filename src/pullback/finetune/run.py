@@ -24,8 +24,8 @@ class Run:
 
     def __init__(self, settings: Settings, texts: Texts, folder: Path | None) -> None:
         self.settings, self.texts = settings, texts
-        steps_per_epoch = -(-len(texts.batches) // settings.accumulate)
-        self.steps = settings.steps or (settings.epochs or 1) * steps_per_epoch
+        self._epochs = None if settings.steps else settings.epochs or 1
+        self.steps = settings.steps or (self._epochs or 1) * -(-len(texts.batches) // settings.accumulate)
         schedule = schedule_for(settings, self.steps)
         self.model = _loaded(settings)
         peft.add_lora(self.model, lora_config(settings), settings.seed)
@@ -44,11 +44,12 @@ class Run:
         )
 
     def fit(self, resume: bool = False, overwrite: bool = False) -> History:
-        """Train until there were as many steps as the settings say."""
+        """Train for as many epochs or steps as the settings say."""
         with checkpointed(self.settings, self.model):
             return self.trainer.fit(
                 self.texts.batches,
-                steps=self.steps,
+                epochs=self._epochs,
+                steps=self.settings.steps,
                 validation=self.texts.validation,
                 validate_every=self.settings.validate_every,
                 resume=resume,

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff.creation import asarray
+from ..backends import for_device
 from ..errors import ConfigurationError, FileFormatError, ShapeError
 from ..files.atomic import atomic_write
 from ..files.safetensors import read_arrays, write_arrays
@@ -26,9 +27,9 @@ _FOLLOWS = (".rotary_emb.inv_freq",)  # saved by old programs, and no part of wh
 def load(folder: str | os.PathLike[str], device: str | None = None, dtype: Any = None) -> LanguageModel:
     """The language model of a Hugging Face folder: Llama 3, Qwen2 or Qwen3, as its config.json says.
 
-    Weights are views of the files: they are read from the disk when they are first used, and there is no second copy of
-    them in memory. So nobody should write to these files while the model lives (replacing them is no harm). On other
-    devices than the processor's, and where `dtype` says so, each is copied by itself.
+    Weights are views of the files, on "torch:cpu" too: they are read from the disk when they are first used, and there
+    is no second copy of them in memory. So nobody should write to these files while the model lives (replacing them is
+    no harm). On other devices than the processor's, and where `dtype` says so, each is copied by itself.
 
     Parameters
     ----------
@@ -125,10 +126,12 @@ class _Saved:
     """The weights in a folder, mapped; each is taken by its name, and left out names are told."""
 
     def __init__(self, folder: str, device: str | None, dtype: Any) -> None:
-        self._folder, self._device, self._dtype = folder, device, dtype
+        self._folder, self._dtype = folder, dtype
+        self._device = for_device(device or "numpy")[1]
+        self._is_torchs = self._device == "torch:cpu"  # which knows no arrays that cannot be written
         self._arrays: dict[str, Any] = {}
         for name in _files(folder):
-            arrays, _ = read_arrays(os.path.join(folder, name), mmap=True)
+            arrays, _ = read_arrays(os.path.join(folder, name), mmap=True, writable=self._is_torchs)
             repeated = next((key for key in arrays if key in self._arrays), None)
             if repeated is not None:
                 raise FileFormatError(f"{folder}: {repeated!r} is in {name} and in another file of the model.")
@@ -144,10 +147,18 @@ class _Saved:
         if array.shape != shape:
             raise ShapeError(f"{self._folder}: {name!r} has shape {array.shape}, config.json says {shape}.")
         self._taken.add(name)
-        tensor = asarray(array, dtype=self._dtype, device=self._device or "numpy")
+        tensor = asarray(self._shared(array), dtype=self._dtype, device=self._device)
         if tensor.dtype.kind != "float":
             raise ConfigurationError(f"{self._folder}: {name!r} is {tensor.dtype.name}, expected floating-point.")
         return tensor.detach().set_requires_grad(True)
+
+    def _shared(self, array: Any) -> Any:
+        """An array as one of PyTorch's in the same memory, where that is to have it."""
+        if not self._is_torchs:
+            return array
+        from ..backends.torch_memory import on_host
+
+        return on_host(array)
 
     def check_all_taken(self, but: set[str]) -> None:
         left = [name for name in self._arrays if name not in self._taken | but and not name.endswith(_FOLLOWS)]

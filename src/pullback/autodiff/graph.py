@@ -6,8 +6,9 @@ import itertools
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Iterator
 
 from .. import modes
 
@@ -129,6 +130,16 @@ class _Origin(threading.local):
 
 
 origin = _Origin()
+
+
+@contextmanager
+def library_at_work() -> Iterator[None]:
+    """Inside, nothing is at a line of the user's: a program of the library's own calls operations."""
+    before, origin.site = origin.site, (None, -1)
+    try:
+        yield
+    finally:
+        origin.site = before
 
 
 def users_site() -> tuple[CodeType | None, int]:

@@ -14,9 +14,9 @@ UNKNOWN = object()
 
 
 def place(node: Node) -> str:
-    """Where the user called the operation: `file.py:41, in `function``."""
+    """Where the user called the operation: `file.py:41, in `function``; nothing if it was no line of theirs."""
     if node.code is None:
-        return "unknown place"
+        return ""
     return f"{os.path.basename(node.code.co_filename)}:{line_of(node.code, node.lasti)}, in `{node.code.co_name}`"
 
 
@@ -82,8 +82,7 @@ def describe_backward(node: Node, gradient: Any, what: str | None) -> str:
         for name, value, (source, _) in zip(node.recipe.names, saved_values(node) or (), node.recipe.sources)
         if source in ("input", "output")
     ]
-    ranges = _ranges(saved)
-    return f"{subject} is {kind}: {place(node)}{': ' + ranges if ranges else ''}."
+    return _sentence(f"{subject} is {kind}", place(node), _ranges(saved))
 
 
 # -- forward -------------------------------------------------------------------------------------
@@ -184,13 +183,20 @@ def _describe_forward(node: Node, values: dict[Node, Any], unknown: list[Node]) 
     doubtful = [n for n in unknown if n in set(node.inputs)]
     if doubtful:
         first = min(unknown, key=lambda n: n.seq)
-        earlier = first.recipe.operation.name
-        return f"{bad} was made between {place(first)} (`{earlier}`) and {place(node)} (`{operation.name}`)."
+        return f"{bad} was made between {_operation_at(first)} and {_operation_at(node)}."
     saved = dict(zip(node.recipe.names, saved_values(node) or ()))
     names = operation.inputs if not operation.variadic else operation.inputs * len(parents)
     inputs = [
         (name, values[parent] if parent is not None and parent in values else saved.get(name))
         for name, parent in zip(names, parents)
     ]
-    ranges = _ranges(inputs)
-    return f"`{operation.name}` made {bad}: {place(node)}{': ' + ranges if ranges else ''}."
+    return _sentence(f"`{operation.name}` made {bad}", place(node), _ranges(inputs))
+
+
+def _operation_at(node: Node) -> str:
+    name, where = f"`{node.recipe.operation.name}`", place(node)
+    return f"{where} ({name})" if where else name
+
+
+def _sentence(*parts: str) -> str:
+    return ": ".join([part for part in parts if part]) + "."

@@ -101,13 +101,19 @@ def for_device(device: str | None) -> tuple[Backend, str]:
     name = wanted.partition(":")[0]
     backend = _by_name.get(name)
     if backend is None:
-        if name not in _READY_MADE:
-            raise DeviceError(
-                f"unknown device {wanted!r}; known here: {_listed()}. A device is named after its library: 'numpy', "
-                "'torch:cuda', 'jax:cpu', 'cupy:0'."
-            )
+        check_library(wanted)
         backend = _load(name, wanted)
     return backend, backend.full_device_name(wanted)
+
+
+def check_library(device: str) -> None:
+    """Refuse a device name that begins with no library's; neither the library nor the device need be here."""
+    name = device.partition(":")[0]
+    if name not in _by_name and name not in _READY_MADE:
+        raise DeviceError(
+            f"unknown device {device!r}; known here: {_listed()}. A device is named after its library: 'numpy', "
+            "'torch:cuda', 'jax:cpu', 'cupy:0'."
+        )
 
 
 def devices() -> tuple[str, ...]:

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Iterator
+
+import numpy as np
 
 from .. import train
+from ..autodiff.graph import library_at_work
 from .folders import Owner
+
+
+@contextmanager
+def told_by_command() -> Iterator[None]:
+    """Inside, nobody hears of a run but through the command: no warnings, and no lines of code in errors."""
+    # what becomes of an overflow is reported by the trainer
+    with np.errstate(all="ignore"), warnings.catch_warnings(), library_at_work():
+        warnings.filterwarnings("ignore", category=train.NotCompiledWarning)  # it is told by `Notice`
+        yield
 
 
 class Beginning(train.Callback):

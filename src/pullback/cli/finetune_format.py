@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..errors import ConfigurationError
 from ..finetune.settings import Settings, checkpointing_bytes
 from .reading import Configuration, Format
 from .schema import (
@@ -39,14 +40,15 @@ CHECKPOINTING = Check(
     '"none", "balanced", "layers", or a size such as "2GiB"',
     lambda value: isinstance(value, str) and checkpointing_bytes(value) is not None,
 )
-_DATE = Check("a date such as 2026-01-31", lambda value: isinstance(value, str) and _is_date(value))
+_DATE = Check("a date such as 2026-01-31", lambda value: _is_date(str(value)))  # TOML has dates of its own
 _PATH = Check("the path of a file or a folder", TEXT.accepts)
-_NAMES = list_of("names of layers", TEXT)
+_NAMES = list_of("names of layers", TEXT, shortest=1)
+_LENGTH = Check("a whole number, 2 or more", lambda value: COUNT.accepts(value) and value > 1)
 
 OPTIONS: dict[str, Option] = {
     "model": Option(_PATH, "DIR", "the Hugging Face folder of the model"),
     "data": Option(
-        TEXT, "FILE.jsonl", 'a line per text: {"text": ...}, {"messages": [...]} or {"prompt", "completion"}'
+        _PATH, "FILE.jsonl", 'a line per text: {"text": ...}, {"messages": [...]} or {"prompt", "completion"}'
     ),
     "validation": Option(_PATH, "FILE.jsonl", "texts to evaluate with, and not to learn from"),
     "device": Option(TEXT, "DEVICE", "where to compute, as `pullback devices` lists them"),
@@ -60,7 +62,7 @@ OPTIONS: dict[str, Option] = {
     "epochs": Option(COUNT, "N", "how often to go through the texts (default: 1)"),
     "steps": Option(COUNT, "N", "how many updates to make, in place of epochs"),
     "batch": Option(COUNT, "N", "rows at a time"),
-    "seq": Option(COUNT, "N", "tokens in a row"),
+    "seq": Option(_LENGTH, "N", "tokens in a row"),
     "accumulate": Option(COUNT, "N", "batches in an update, weighted by their tokens"),
     "pack": Option(FLAG, "", "put several texts into a row; they do not see each other"),
     "train_on": Option(one_of("answers", "all"), "WHAT", "learn answers alone, or all of a text"),
@@ -102,9 +104,9 @@ def _completed(configuration: Configuration) -> list[Problem]:
         problems.append(Problem(("steps",), "expected either epochs or steps, got both"))
     if not (configuration["epochs"] or configuration["steps"]):
         configuration["epochs"] = 1
-    configuration["date"] = configuration["date"] or date.today().isoformat()  # a run that is resumed has the same
+    configuration["date"] = str(configuration["date"] or date.today())  # a run that is resumed has the same
     if configuration["validate_every"] and not configuration["validation"]:
-        problems.append(Problem(("validate_every",), "expected a file of validation texts beside it"))
+        problems.append(Problem(("validate_every",), "expected `validation` beside it, a file of texts"))
     return problems
 
 
@@ -152,8 +154,14 @@ def given(options: Namespace) -> dict[str, Any]:
 def configuration_of(options: Namespace) -> Configuration:
     """What a command line says, and the file that it names."""
     named = {name: (f"--{name.replace('_', '-')}", value) for name, value in given(options).items()}
+    if {"epochs", "steps"} <= named.keys():
+        raise ConfigurationError("--epochs and --steps both say how long a run is: leave one of them out.")
     if options.config is not None:
         return FORMAT.read(Path(options.config), options=named)
+    if "model" not in named or "data" not in named:
+        raise ConfigurationError(
+            "name the model and the texts: --model DIR --data FILE.jsonl, or a CONFIG.toml that says them."
+        )
     return FORMAT.parsed("", "pullback finetune", Path.cwd(), options=named)
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import warnings
 from argparse import Namespace
 from pathlib import Path
 
-import numpy as np
-
 from .. import train
+from ..backends import for_device
 from ..errors import ConfigurationError
 from ..finetune.plan import memory_plan
 from ..finetune.run import ADAPTER_FILES, Run
@@ -19,7 +17,7 @@ from ..finetune.texts import Texts
 from ..train.interruption import REASON
 from ..train.run_folder import REPORT
 from . import finetune_format as formats
-from .callbacks import Beginning, Notice
+from .callbacks import Beginning, Notice, told_by_command
 from .folders import CONFIGURATION, RESULTS, Owner
 from .reading import Configuration, written
 from .tables import aligned
@@ -40,34 +38,48 @@ def run(options: Namespace) -> int:
         settings = formats.settings_of(formats.configuration_of(options))
         return _show_plan(settings, Texts(settings))
     if not options.out:
-        raise ConfigurationError("name the folder that the run is to be written to: --out DIR.")
+        what = "to go on with" if options.resume else "that the run is to be written to"
+        raise ConfigurationError(f"name the folder {what}: --out DIR.")
     folder = Path(options.out)
+    is_begun = False
     if options.resume:
-        configuration = _resumed(options, folder)
+        configuration, is_begun = _resumed(options, folder)
     else:
         configuration = formats.configuration_of(options)
         OWNER.check_new(folder, options.overwrite)
-    return fine_tune(configuration, folder, resume=options.resume, overwrite=options.overwrite, is_quiet=options.quiet)
+    return fine_tune(
+        configuration,
+        folder,
+        resume=options.resume,
+        is_begun=is_begun,
+        overwrite=options.overwrite,
+        is_quiet=options.quiet,
+    )
 
 
 def fine_tune(
-    configuration: Configuration, folder: Path, *, resume: bool = False, overwrite: bool = False, is_quiet: bool = False
+    configuration: Configuration,
+    folder: Path,
+    *,
+    resume: bool = False,
+    is_begun: bool = False,
+    overwrite: bool = False,
+    is_quiet: bool = False,
 ) -> int:
-    """Make a run in a folder, or go on with it."""
+    """Make a run in a folder, or go on with it; one that `is_begun` has written what it is of."""
     settings = formats.settings_of(configuration)
+    for_device(settings.device)  # one that is not there is told before texts are read
     texts = Texts(settings)
-    if resume:
+    if is_begun:
         OWNER.check_data(folder, texts.fingerprint)
     if not is_quiet:
         _show_texts(texts)
     made = Run(settings, texts, folder)
     trainer = made.trainer
-    trainer.callbacks.insert(0, Beginning(OWNER, None if resume else written(configuration), texts.fingerprint))
+    trainer.callbacks.insert(0, Beginning(OWNER, None if is_begun else written(configuration), texts.fingerprint))
     if not is_quiet:
         trainer.callbacks += [train.Progress(), Notice()]
-    # what becomes of an overflow is reported by the trainer
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=train.NotCompiledWarning)  # it is told by `Notice`
+    with told_by_command():
         history = made.fit(resume=resume, overwrite=overwrite)
     if history.stop_reason == REASON:
         print(f"stopped at step {trainer.step}; go on with: pullback finetune --resume --out {folder}")
@@ -86,18 +98,30 @@ def fine_tune(
     return 0
 
 
-def _resumed(options: Namespace, folder: Path) -> Configuration:
-    """The configuration of the run in the folder; what is given beside it must say the same."""
-    path = OWNER.configuration_of(folder, needed=True)
-    assert path is not None
+def _resumed(options: Namespace, folder: Path) -> tuple[Configuration, bool]:
+    """The configuration of the run in the folder, and whether it was written there.
+
+    What is given beside it must say the same; a run that was cut off before it wrote its own can begin with that.
+    """
+    given = formats.given(options)
+    whole = None
+    if options.config is not None or {"model", "data"} <= given.keys():
+        whole = formats.configuration_of(options)
+    path = OWNER.configuration_of(folder, needed=whole is None)
+    if path is None:
+        assert whole is not None
+        return whole, False
     saved = formats.FORMAT.read(path)
-    for name, value in formats.given(options).items():
-        if saved[name] != value:
-            raise ConfigurationError(
-                f"{folder} holds another run: {name} was {saved[name]!r} and is {value!r}. A run is resumed as it "
-                "began: leave these options out, or start a new run without --resume."
-            )
-    return saved
+    if options.config is not None:
+        assert whole is not None
+        given = {name: value for name, value in whole.items() if name != "date"} | given
+    changes = [f"{name} was {saved[name]!r} and is {value!r}" for name, value in given.items() if saved[name] != value]
+    if changes:
+        raise ConfigurationError(
+            f"{folder} holds another run: {'; '.join(changes)}. A run is resumed as it began: leave these as they "
+            "were, or start a new run without --resume."
+        )
+    return saved, True
 
 
 def _show_texts(texts: Texts) -> None:

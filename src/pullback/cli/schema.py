@@ -63,9 +63,10 @@ def one_of(*names: str) -> Check:
     return Check(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
 
-def list_of(what: str, check: Check, longest: int | None = None) -> Check:
+def list_of(what: str, check: Check, longest: int | None = None, shortest: int = 0) -> Check:
     def accepts(value: Any) -> bool:
-        return isinstance(value, list) and all(map(check.accepts, value)) and len(value) <= (longest or len(value))
+        is_list = isinstance(value, list) and all(map(check.accepts, value))
+        return is_list and shortest <= len(value) <= (longest or len(value))
 
     return Check(f"a list of {what}", accepts)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import signal
-import warnings
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping
-
-import numpy as np
 
 from .. import backends, optim, train
 from ..data import Batches
@@ -17,7 +14,7 @@ from ..functions import losses
 from ..optim import schedules
 from ..train.interruption import REASON
 from . import configuration as configurations, datasets, folders, models, results
-from .callbacks import Beginning, Notice
+from .callbacks import Beginning, Notice, told_by_command
 from .reading import Configuration, written
 
 
@@ -49,9 +46,7 @@ def _train(options: Namespace, configuration: Configuration, folder: Path, data:
     if not options.quiet:
         trainer.callbacks += [train.Progress(), Notice()]
     plan = configuration["train"]
-    # what becomes of an overflow is reported by the trainer
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=train.NotCompiledWarning)  # it is told by `Notice`
+    with told_by_command():
         history = trainer.fit(
             batches,
             epochs=plan["epochs"],

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Iterator
 
 import numpy as np
 
 from .. import peft
-from ..autodiff.gradients import backward
-from ..compiler.calling.compiled import Compiled
+from ..backends import check_library
+from ..errors import ConfigurationError, TraceError
 from ..functions.filled import empty
 from ..models import DecoderConfig, LanguageModel
 from ..models.folder import dtype_in
+from ..targets.llvm.target import TARGET as PROCESSOR
 from ..tensors.tensor import Tensor
-from .objective import Objective
+from .packing import TokenBatch
 from .settings import Settings
-from .step import checkpointed, lora_config, optimizer_for
+from .step import checkpointed, lora_config, trainer_for
 
 _MOMENTS = 2  # that AdamW keeps of every parameter
 
@@ -26,13 +28,16 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     The step is traced on a model of the right shapes whose weights have no memory, and its memory is planned as when it
     is compiled.
     """
+    check_library(settings.device)
+    if (missing := PROCESSOR.missing()) is not None:
+        raise ConfigurationError(f"planning the memory of a step needs {missing}.")
     dtype = settings.dtype or dtype_in(settings.model)
     model = LanguageModel(config, lambda name, shape: _shaped(shape, dtype))
     frozen = sum(tensor.nbytes for tensor in model.parameters())
     peft.add_lora(model, lora_config(settings), settings.seed)
     learned = sum(tensor.nbytes for tensor in model.parameters() if tensor.requires_grad)
     is_mapped = settings.device in ("numpy", "torch:cpu") and settings.dtype is None
-    step = _step(settings, model)
+    step = _step_memory(settings, model)
     rows = [
         ("frozen weights" + (", mapped from their files" if is_mapped else ""), frozen),
         ("adapters", learned),
@@ -50,17 +55,13 @@ def _shaped(shape: tuple[int, ...], dtype: Any) -> Tensor:
     return empty(shape, dtype=dtype, device="numpy").set_requires_grad(True)
 
 
-def _step(settings: Settings, model: LanguageModel) -> dict[str, int]:
-    """The memory of a step: forward, backward and update."""
-    objective, optimizer = Objective(model), optimizer_for(settings, model)
-
-    def step(*batch: Any) -> Any:
-        total = objective(*batch)
-        gradients = backward(total)
-        gradients.clip_global_norm(settings.clip_norm)
-        optimizer.step(gradients)
-        return total.detach()
-
+def _step_memory(settings: Settings, model: LanguageModel) -> dict[str, int]:
+    """The memory of a compiled step, or of each batch of one that has several."""
+    trainer = trainer_for(replace(settings, compile=True), model)
     rows = np.zeros((settings.batch, settings.seq), np.int32)
-    with checkpointed(settings, model):
-        return Compiled(step, name="the step").plan_on(settings.device, rows, rows, rows, rows)
+    batch = TokenBatch(rows, rows, rows, rows, np.ones(settings.batch, np.int32))
+    try:
+        with checkpointed(settings, model):
+            return trainer.plan(batch, settings.device)
+    except TraceError as error:
+        raise ConfigurationError(f"a step cannot be compiled, so its memory is not planned: {error}") from error

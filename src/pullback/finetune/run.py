@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import models, peft, train
+from ..errors import ConfigurationError, DtypeError, ShapeError
 from ..train import History
 from .measures import Measures, peak_memory
-from .objective import Objective, mean_over_tokens
 from .settings import Settings
-from .step import checkpointed, lora_config, optimizer_for, schedule_for
+from .step import checkpointed, lora_config, schedule_for, trainer_for
 from .texts import Texts
 
 #: What PEFT calls the files of an adapter.
@@ -20,41 +20,36 @@ _CHECKPOINTS = 10  # in a run, where nobody says otherwise
 
 
 class Run:
-    """The model, its adapters and a `Trainer` for them; `fit` trains."""
+    """The model, its adapters and a `Trainer` for them; `fit` trains. Without a folder nothing is written."""
 
     def __init__(self, settings: Settings, texts: Texts, folder: Path) -> None:
         self.settings, self.texts = settings, texts
-        steps_per_epoch = -(-len(texts.batches) // settings.accumulate)
-        self.steps = settings.steps or (settings.epochs or 1) * steps_per_epoch
+        self._epochs = None if settings.steps else settings.epochs or 1
+        self.steps = settings.steps or (self._epochs or 1) * -(-len(texts.batches) // settings.accumulate)
         schedule = schedule_for(settings, self.steps)
-        self.model = models.load(settings.model, settings.device, settings.dtype)
+        self.model = _loaded(settings)
         peft.add_lora(self.model, lora_config(settings), settings.seed)
-        objective = Objective(self.model)
-        self.trainer = train.Trainer(
-            objective,
-            mean_over_tokens,
-            optimizer_for(settings, self.model),
+        callbacks: list[train.Callback] = [Measures(lambda: texts.batches.tokens_given, settings.device)]
+        if folder is not None:
+            title = f"Fine-tuning of {Path(settings.model).name}"
+            callbacks += [train.JsonLines(), train.Report(title=title)]
+        every = settings.checkpoint_every or max(1, self.steps // _CHECKPOINTS)
+        self.trainer = trainer_for(
+            settings,
+            self.model,
             schedule=schedule,
-            callbacks=[
-                Measures(lambda: texts.batches.tokens_given, settings.device),
-                train.JsonLines(),
-                train.Report(title=f"Fine-tuning of {Path(settings.model).name}"),
-            ],
-            clip_norm=settings.clip_norm,
-            accumulate=settings.accumulate,
+            callbacks=callbacks,
             folder=folder,
-            checkpoint_every=settings.checkpoint_every or max(1, self.steps // _CHECKPOINTS),
-            keep=settings.keep,
-            seed=settings.seed,
-            compile=None if settings.compile else False,
+            checkpoint_every=None if folder is None else every,
         )
 
     def fit(self, resume: bool = False, overwrite: bool = False) -> History:
-        """Train until there were as many steps as the settings say."""
+        """Train for as many epochs or steps as the settings say."""
         with checkpointed(self.settings, self.model):
             return self.trainer.fit(
                 self.texts.batches,
-                steps=self.steps,
+                epochs=self._epochs,
+                steps=self.settings.steps,
                 validation=self.texts.validation,
                 validate_every=self.settings.validate_every,
                 resume=resume,
@@ -76,3 +71,11 @@ class Run:
     def save_adapter(self, folder: Path) -> None:
         """Write what was learned, in PEFT's format."""
         peft.save_adapter(self.model, folder, base_model=self.settings.model)
+
+
+def _loaded(settings: Settings) -> models.LanguageModel:
+    """The model; weights that do not fit its configuration are for the user to put right."""
+    try:
+        return models.load(settings.model, settings.device, settings.dtype)
+    except (ShapeError, DtypeError) as error:
+        raise ConfigurationError(str(error)) from error

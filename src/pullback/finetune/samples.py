@@ -36,6 +36,15 @@ class Sample:
         return int(np.count_nonzero(self.labels[1:] != IGNORED))
 
 
+class TooLongError(ConfigurationError):
+    """Records longer than a row: `found` says which, `longest` is the length with which all would fit, if known."""
+
+    def __init__(self, found: str, longest: int | None, *ways: str) -> None:
+        larger = "Give a larger length" if longest is None else f"Give a length of {longest} to have them all"
+        super().__init__(f"make_samples: {found}\n{larger}" + "".join(ways) + ".")
+        self.found, self.longest = found, longest
+
+
 @dataclass(frozen=True, slots=True)
 class SampleSet:
     """Samples, and the places of the records that are not in them as a whole."""
@@ -115,12 +124,10 @@ def make_samples(
     if refused:
         raise _too_long(refused, length)
     if not made.samples:
-        raise ConfigurationError(
-            f"make_samples: no sample is left of {len(made.skipped)} records: all are longer than {length} tokens. "
-            "Give a larger length."
-            if made.skipped
-            else "make_samples: no records were given."
-        )
+        if not made.skipped:
+            raise ConfigurationError("make_samples: no records were given.")
+        found = f"no sample is left of {len(made.skipped)} records: all are longer than {length} tokens."
+        raise TooLongError(found, None)
     return made
 
 
@@ -202,15 +209,14 @@ def _beginning(sample: Sample, length: int) -> Sample:
     return Sample(sample.tokens[:length], sample.labels[:length], sample.place)
 
 
-def _too_long(samples: Sequence[Sample], length: int) -> ConfigurationError:
+def _too_long(samples: Sequence[Sample], length: int) -> TooLongError:
     named = [f"    {sample.place}: {len(sample.tokens)} tokens" for sample in samples[:_MOST_NAMED]]
     if len(samples) > _MOST_NAMED:
         named.append(f"    and {len(samples) - _MOST_NAMED} more")
     longest = max(len(sample.tokens) for sample in samples)
-    return ConfigurationError(
-        "\n".join([f"make_samples: longer than {length} tokens ({len(samples)} samples):", *named])
-        + f"\nGive a length of {longest} to have them all, too_long='truncate' to leave out their ends, or "
-        "too_long='skip' to leave them out."
+    found = "\n".join([f"longer than {length} tokens ({len(samples)} samples):", *named])
+    return TooLongError(
+        found, longest, ", too_long='truncate' to leave out their ends, or too_long='skip' to leave them out"
     )
 
 

@@ -11,6 +11,8 @@ from ..errors import ConfigurationError
 from ..models import LanguageModel
 from ..optim import AdamW, schedules
 from ..peft import LoraConfig
+from ..train import Trainer
+from .objective import Objective, mean_over_tokens
 from .settings import Settings, checkpointing_bytes
 
 _WARMUP_SHARE = 30  # of so many steps one is for the warm-up, where nobody says otherwise
@@ -44,6 +46,21 @@ def schedule_for(settings: Settings, total: int) -> schedules.Schedule:
     if settings.schedule == "linear":
         return schedules.Linear(total=total, warmup=warmup)
     return schedules.Constant(warmup=warmup)
+
+
+def trainer_for(settings: Settings, model: LanguageModel, **options: Any) -> Trainer:
+    """What trains the adapters of a model."""
+    return Trainer(
+        Objective(model),
+        mean_over_tokens,
+        optimizer_for(settings, model),
+        clip_norm=settings.clip_norm,
+        accumulate=settings.accumulate,
+        keep=settings.keep,
+        seed=settings.seed,
+        compile=None if settings.compile else False,
+        **options,
+    )
 
 
 def checkpointed(settings: Settings, model: LanguageModel) -> AbstractContextManager[Any]:

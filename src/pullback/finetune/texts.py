@@ -14,9 +14,11 @@ from ..models.config import DecoderConfig, read_config
 from .batches import PackedBatches
 from .description import describe, fingerprint
 from .records import read_records
-from .samples import SampleSet, make_samples
+from .samples import SampleSet, TooLongError, make_samples
 from .settings import Settings
 from .tokenizer import Tokenizer
+
+_PARTS, _PART_BYTES = 64, 4096  # of a file of weights that are looked at
 
 
 class Texts:
@@ -61,9 +63,13 @@ class Texts:
 
     def _samples(self, path: str) -> SampleSet:
         settings = self.settings
-        found = make_samples(
-            read_records(path), self.tokenizer, settings.seq, train_on=settings.train_on, too_long=settings.too_long
-        )
+        records = read_records(path)
+        try:
+            found = make_samples(
+                records, self.tokenizer, settings.seq, train_on=settings.train_on, too_long=settings.too_long
+            )
+        except TooLongError as error:
+            raise ConfigurationError(f"{path}: {error.found}\n{_way_out(error)}") from None
         largest = describe(found.samples, settings.seq, settings.pack)["largest_token"]
         if largest >= self.config.vocab_size:
             raise ConfigurationError(
@@ -86,8 +92,28 @@ class Texts:
         )
 
 
+def _way_out(error: TooLongError) -> str:
+    """What to write on a command line."""
+    if error.longest is None:
+        return "Pass a larger --seq."
+    return (
+        f"Pass --seq {error.longest} to have them all, --too-long truncate to leave out their ends, or --too-long skip "
+        "to leave them out."
+    )
+
+
 def _outline(folder: str) -> list[Any]:
-    """The names and sizes of a model's files, and the text of its configuration: cheap to know, and rarely equal."""
+    """The text of a model's configuration, and of its files names, sizes and a few bytes: cheap, and rarely equal."""
     names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        return [file.read(), *([name, os.path.getsize(os.path.join(folder, name))] for name in names)]
+        return [file.read(), *([name, *_size_and_some_bytes(os.path.join(folder, name))] for name in names)]
+
+
+def _size_and_some_bytes(path: str) -> tuple[int, str]:
+    """The size of a file, and a checksum of parts of it from its beginning to its end."""
+    digest, size = blake2b(digest_size=16), os.path.getsize(path)
+    with open(path, "rb") as file:
+        for part in range(_PARTS):
+            file.seek(max(0, size - _PART_BYTES) * part // (_PARTS - 1))
+            digest.update(file.read(_PART_BYTES))
+    return size, digest.hexdigest()

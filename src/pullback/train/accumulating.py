@@ -75,6 +75,10 @@ class CompiledAccumulation:
         ledger.reset()
         return norm
 
+    def plan(self, batch: tuple[Any, ...], device: str | None) -> dict[str, int]:
+        """The memory that a batch will need."""
+        return self._add.plan_on(device, *batch)
+
     def forget(self) -> None:
         """Drop what was added up."""
         self._reached.clear()

@@ -95,6 +95,10 @@ class CompiledStep:
             self.failure = described(error)
         return None
 
+    def plan(self, batch: tuple[Any, ...], device: str | None) -> dict[str, int]:
+        """The memory that a step will need."""
+        return self._compiled.plan_on(device, *batch)
+
     # -- the step ----------------------------------------------------------------------------------
 
     def _step(self, *batch: Any) -> tuple[Any, ...]:

@@ -182,6 +182,15 @@ class Trainer:
         place = f"evaluation after step {self.step}"
         return evaluated(self._updater, data, self._evaluation_metrics, self.seed, place)
 
+    def plan(self, batch: Any, device: str | None = None) -> dict[str, int]:
+        """The bytes that a compiled step with such a batch needs, as `pb.compile` plans them; nothing is computed.
+
+        With `accumulate`, those of one batch of the step. `device` need not be here; by default it is the model's.
+        """
+        self._updater.begin()
+        self._updater.choose()
+        return self._updater.plan(batch, device)
+
     def request_stop(self, reason: str) -> None:
         """End the run after this step; `history.stop_reason` will say why."""
         self._stop_reason = reason

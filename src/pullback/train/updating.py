@@ -105,6 +105,14 @@ class Updater:
             )
         return tuple([asarray(part, device=self.device) for part in batch])
 
+    def plan(self, batch: Any, device: str | None) -> dict[str, int]:
+        """The memory of a compiled step, or of one batch of it."""
+        if self._compiled is None:
+            why = self.why_not_compiled or "compile=False says so"
+            raise ConfigurationError(f"Trainer: only compiled steps are planned, and these are not: {why}.")
+        plan: dict[str, int] = self._compiled.plan(self.prepared(batch), device)
+        return plan
+
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the model has the average of its parameters, if one is kept."""
         return nullcontext() if self.average is None else self.average.applied()

@@ -502,7 +502,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("step", [1, 5])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_run_is_resumed_bit_for_bit(finetune, basic, tiny, tmp_path, monkeypatch, kind, step):
     options = KINDS[kind]

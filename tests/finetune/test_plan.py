@@ -95,7 +95,7 @@ def test_frozen_weights_are_mapped_unless_they_are_converted_or_moved(tiny):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says what was touched")
-@pytest.mark.parametrize("dora", [False, True])
+@pytest.mark.parametrize("dora", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_plan_of_weights_larger_than_the_memory_touches_none_of_them(tiny, tmp_path, dora):
     folder = write_hollow(
         tmp_path / "large", tiny, hidden_size=8192, intermediate_size=65536, num_attention_heads=64,

@@ -89,7 +89,7 @@ def test_steps_are_compiled_or_not_with_the_same_losses(tiny):
     np.testing.assert_allclose(losses(compiled), losses(eager), rtol=1e-5)
 
 
-@pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize("device", ["torch:cpu", pytest.param("jax:cpu", marks=pytest.mark.slow)])
 def test_devices_give_the_same_losses(tiny, device):
     require(device)
     settings = tiny.settings(rslora=True, steps=5)

@@ -474,3 +474,28 @@ def test_a_group_that_is_added_between_steps_is_trained():
 
     Trainer(model, pb.mse_loss, optimizer, callbacks=[Unfreeze()], compile=True).fit([(X, Y)] * 5, epochs=1)
     assert (model[2].weight.detach().numpy() != before).all()
+
+
+@needs_llvmlite
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_memory_of_a_step_is_planned_before_it_is_made(accumulate):
+    pb.random.seed(0)
+    model = pb.nn.Sequential(pb.nn.Linear(32, 512), pb.nn.ReLU(), pb.nn.Linear(512, 4))
+    before = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    optimizer = pb.optim.AdamW(model.parameters(), lr=0.1)
+    trainer = pb.train.Trainer(model, pb.mse_loss, optimizer, clip_norm=1.0, accumulate=accumulate)
+    batch = np.ones((256, 32), np.float32), np.ones((256, 4), np.float32)
+    plan = trainer.plan(batch)
+    assert trainer.plan(batch, "torch:cuda")["saved"] > 0  # which need not be here
+    assert trainer.step == 0
+    for name, tensor in model.state_dict().items():
+        np.testing.assert_array_equal(tensor.numpy(), before[name])
+    trainer.fit([batch] * accumulate, steps=1)
+    compiled = trainer._updater._compiled
+    memory = (compiled._compiled if accumulate == 1 else compiled._add).memory
+    assert 0 <= memory["arena"] - plan["arena"] < 1 << 20  # room of kernels, which only compiling knows
+    trainer = pb.train.Trainer(model, pb.mse_loss, optimizer, compile=False)
+    with pytest.raises(
+        pb.ConfigurationError, match="only compiled steps are planned, and these are not: compile=False"
+    ):
+        trainer.plan(batch)

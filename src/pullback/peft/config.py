@@ -60,7 +60,9 @@ class LoraConfig:
         object.__setattr__(self, "targets", tuple(targets))
         for label, rank in {"rank": self.rank, **_entries("rank_pattern", self.rank_pattern)}.items():
             if type(rank) is not int or not 0 < rank <= _LARGEST_RANK:
-                raise ConfigurationError(f"LoraConfig: {label} must be a positive integer, got {rank!r:.40}.")
+                raise ConfigurationError(
+                    f"LoraConfig: {label} must be a positive integer, at most {_LARGEST_RANK:,}, got {rank!r:.40}."
+                )
         for label, alpha in {"alpha": self.alpha, **_entries("alpha_pattern", self.alpha_pattern)}.items():
             if type(alpha) not in (int, float) or not 0 < alpha < _LARGEST_ALPHA:
                 raise ConfigurationError(f"LoraConfig: {label} must be a positive number, got {alpha!r:.40}.")

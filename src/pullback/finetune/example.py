@@ -22,7 +22,7 @@ from .step import optimizer_for, schedule_for
 from .tokenizer import Tokenizer
 
 END_OF_TEXT, TURN, END_OF_TURN = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
-VOCABULARY = 768
+VOCABULARY = 384
 LENGTH = 64
 _STEPS, _BATCH, _RATE = 300, 16, 4e-3
 _TEMPLATE = (

@@ -495,7 +495,5 @@ def test_the_memory_of_a_step_is_planned_before_it_is_made(accumulate):
     memory = (compiled._compiled if accumulate == 1 else compiled._add).memory
     assert 0 <= memory["arena"] - plan["arena"] < 1 << 20  # room of kernels, which only compiling knows
     trainer = pb.train.Trainer(model, pb.mse_loss, optimizer, compile=False)
-    with pytest.raises(
-        pb.ConfigurationError, match="only compiled steps are planned, and these are not: compile=False"
-    ):
+    with pytest.raises(pb.ConfigurationError, match=r"only compiled steps are planned.*: compile=False"):
         trainer.plan(batch)

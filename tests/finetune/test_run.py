@@ -109,7 +109,7 @@ def test_devices_give_the_same_losses(tiny, device):
 def test_weights_of_half_precision_are_learned_beside(tiny, device, dtype):
     require(device, dtype)
     run = made(tiny.settings(dtype=dtype, device=device, steps=20, lr=0.05, compile=device == "numpy"))
-    assert np.mean(losses(run)[-3:]) < 0.9 * losses(run)[0]
+    assert np.mean(losses(run)[-5:]) < 0.95 * losses(run)[0]
     kinds = {(p.requires_grad, p.dtype.name) for p in run.model.parameters()}
     assert kinds == {(False, dtype), (True, "float32")}
 

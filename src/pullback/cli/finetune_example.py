@@ -11,6 +11,7 @@ from ..errors import ConfigurationError
 from ..finetune import Tokenizer
 from ..finetune.example import LENGTH, write_chats, write_model
 from ..finetune.example_texts import QUESTION
+from ..finetune.loading import loaded
 from . import finetune_format as formats, finetuning
 
 _OPTIONS = {"rank": 8, "lr": 4e-3, "batch": 8, "seq": LENGTH, "steps": 120, "validate_every": 25, "clip_norm": 1.0}
@@ -43,7 +44,7 @@ def run(options: Namespace) -> int:
     if code:
         return code
     print(f"\nasked after: {QUESTION}\n    {_answer(model, tuned)}")
-    finished = peft.load_adapter(models.load(model), tuned)
+    finished = loaded(str(model), adapter=str(tuned))
     models.save(peft.remove(peft.merge(finished)), merged, like=model)
     print(f"\nmerged:  {merged.resolve()}\n{perf_counter() - began:.0f} s")
     return 0
@@ -51,10 +52,8 @@ def run(options: Namespace) -> int:
 
 def _answer(model: Path, adapter: Path | None) -> str:
     """What the model answers to the question."""
-    loaded = models.load(model)
-    if adapter is not None:
-        peft.load_adapter(loaded, adapter)
+    answering = loaded(str(model), adapter=None if adapter is None else str(adapter))
     tokenizer = Tokenizer(model)
     tokens = tokenizer.encode_chat([{"role": "user", "content": QUESTION}], add_generation_prompt=True)
-    found = loaded.generate(tokens, max_new_tokens=24, stop=tokenizer.stop_ids)
+    found = answering.generate(tokens, max_new_tokens=24, stop=tokenizer.stop_ids)
     return tokenizer.decode(found).strip()

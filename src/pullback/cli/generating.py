@@ -6,9 +6,9 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from .. import models, peft
 from ..errors import ConfigurationError
 from ..finetune import Tokenizer
+from ..finetune.loading import loaded
 
 
 def run(options: Namespace) -> int:
@@ -16,9 +16,7 @@ def run(options: Namespace) -> int:
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     tokenizer = Tokenizer(options.model)
     tokens = _tokens(tokenizer, prompt, options.system, is_plain=options.plain)
-    model = models.load(options.model, options.device, options.dtype)
-    if options.adapter is not None:
-        peft.load_adapter(model, options.adapter)
+    model = loaded(options.model, options.device, options.dtype, options.adapter)
     show(model, tokenizer, tokens, options)
     return 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .. import models, peft
 from ..errors import ConfigurationError
+from ..finetune.loading import loaded
 
 
 def run(options: Namespace) -> int:
@@ -14,8 +15,7 @@ def run(options: Namespace) -> int:
     out = Path(options.out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigurationError(f"{out} is there and not an empty folder: name another --out.")
-    model = models.load(options.model, dtype=options.dtype)
-    peft.load_adapter(model, options.adapter)
+    model = loaded(options.model, dtype=options.dtype, adapter=options.adapter)
     peft.remove(peft.merge(model))
     models.save(model, out, like=options.model)
     print(f"merged: {out.resolve()}")

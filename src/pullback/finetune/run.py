@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from .. import models, peft, train
-from ..errors import ConfigurationError, DtypeError, ShapeError
+from .. import peft, train
 from ..train import History
+from .loading import loaded
 from .measures import Measures, peak_memory
 from .settings import Settings
 from .step import checkpointed, lora_config, schedule_for, trainer_for
@@ -27,7 +27,7 @@ class Run:
         self._epochs = None if settings.steps else settings.epochs or 1
         self.steps = settings.steps or (self._epochs or 1) * -(-len(texts.batches) // settings.accumulate)
         schedule = schedule_for(settings, self.steps)
-        self.model = _loaded(settings)
+        self.model = loaded(settings.model, settings.device, settings.dtype)
         peft.add_lora(self.model, lora_config(settings), settings.seed)
         callbacks: list[train.Callback] = [Measures(lambda: texts.batches.tokens_given, settings.device)]
         if folder is not None:
@@ -71,11 +71,3 @@ class Run:
     def save_adapter(self, folder: Path) -> None:
         """Write what was learned, in PEFT's format."""
         peft.save_adapter(self.model, folder, base_model=self.settings.model)
-
-
-def _loaded(settings: Settings) -> models.LanguageModel:
-    """The model; weights that do not fit its configuration are for the user to put right."""
-    try:
-        return models.load(settings.model, settings.device, settings.dtype)
-    except (ShapeError, DtypeError) as error:
-        raise ConfigurationError(str(error)) from error

@@ -83,13 +83,15 @@ def _place(x: Tensor, chance: float) -> Any:
 def _check(x: Tensor, one: Projection) -> None:
     if x.dtype.kind != "float":
         raise DtypeError(f"low_rank_linear: expected floating-point numbers, got {x.dtype.name}.")
-    outputs, inputs = one.weight.shape
-    rank = one.down.shape[0]
-    expected = [(outputs,), (rank, inputs), (outputs, rank), (outputs,)]
-    found = [wanted if t is None else t.shape for t, wanted in zip(one[1:5], expected)]
-    if not x.ndim or x.shape[-1] != inputs or found != expected:
+    tensors = [one.weight, *one[1:5]]
+    shapes = [None if tensor is None else tensor.shape for tensor in tensors]
+    outputs, inputs = one.weight.shape if one.weight.ndim == 2 else (-1, -1)
+    rank = one.down.shape[0] if one.down.ndim else -1
+    expected = [(outputs, inputs), (outputs,), (rank, inputs), (outputs, rank), (outputs,)]
+    is_fitting = all(shape is None or shape == wanted for shape, wanted in zip(shapes, expected))
+    if not x.ndim or x.shape[-1] != inputs or not is_fitting:
         raise ShapeError(
-            f"low_rank_linear: x {x.shape}, weight {one.weight.shape}, bias {found[0]}, down {found[1]}, up {found[2]} "
-            f"and factor {found[3]} do not fit: expected (..., inputs), (outputs, inputs), (outputs,), (rank, inputs), "
-            f"(outputs, rank) and (outputs,)."
+            f"low_rank_linear: x {x.shape}, weight {shapes[0]}, bias {shapes[1]}, down {shapes[2]}, up {shapes[3]} "
+            f"and factor {shapes[4]} do not fit: expected (..., inputs), (outputs, inputs), (outputs,), "
+            f"(rank, inputs), (outputs, rank) and (outputs,)."
         )

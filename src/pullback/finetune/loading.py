@@ -1,0 +1,19 @@
+"""Models and adapters from folders that a user names: what does not fit together is for the user to put right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import models, peft
+from ..errors import ConfigurationError, DtypeError, ShapeError
+
+
+def loaded(
+    model: str, device: str | None = None, dtype: Any = None, adapter: str | None = None
+) -> models.LanguageModel:
+    """The model in a folder, with the adapter in another one if that is given."""
+    try:
+        found = models.load(model, device, dtype)
+        return found if adapter is None else peft.load_adapter(found, adapter)
+    except (ShapeError, DtypeError) as error:
+        raise ConfigurationError(str(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from contextlib import nullcontext
@@ -43,12 +42,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("plain_graph")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """What imports have made is no garbage: nobody who collects it need go through a million objects for it."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -94,6 +94,14 @@ def test_what_cannot_be_generated(refused, tiny, tmp_path):
     assert "unknown device 'moon'" in refused(*given, "--device", "moon", "a")
 
 
+def test_a_tokenizer_of_another_model_is_told(refused, tiny, tmp_path):
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+    small = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=60, **sizes, **heads))
+    pb.models.save(small, tmp_path / "small", like=tiny.model)
+    assert "they do not belong together" in refused("generate", "--model", "small", QUESTION)
+
+
 def test_merge_writes_a_model_that_computes_the_same(pullback, generate, tiny, adapter, tmp_path):
     before = {path.name: path.read_bytes() for path in tiny.model.iterdir()}
     assert pullback("merge", "--model", tiny.model, "--adapter", adapter, "--out", "merged").code == 0

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..finetune import Tokenizer
-from ..finetune.loading import loaded
+from ..finetune.loading import check_tokens, loaded
+from ..models.config import read_config
 
 
 def run(options: Namespace) -> int:
@@ -16,6 +17,7 @@ def run(options: Namespace) -> int:
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     tokenizer = Tokenizer(options.model)
     tokens = _tokens(tokenizer, prompt, options.system, is_plain=options.plain)
+    check_tokens(max(tokens), options.model, read_config(options.model).vocab_size)
     model = loaded(options.model, options.device, options.dtype, options.adapter)
     show(model, tokenizer, tokens, options)
     return 0

@@ -17,3 +17,12 @@ def loaded(
         return found if adapter is None else peft.load_adapter(found, adapter)
     except (ShapeError, DtypeError) as error:
         raise ConfigurationError(str(error)) from error
+
+
+def check_tokens(largest: int, model: str, vocabulary: int) -> None:
+    """Refuse tokens that a model does not know: its folder has another one's tokenizer."""
+    if largest >= vocabulary:
+        raise ConfigurationError(
+            f"{model}: the tokenizer makes the token {largest}, and the model has {vocabulary} (vocab_size in "
+            "config.json): they do not belong together."
+        )

@@ -13,6 +13,7 @@ from ..errors import ConfigurationError
 from ..models.config import DecoderConfig, read_config
 from .batches import PackedBatches
 from .description import describe, fingerprint
+from .loading import check_tokens
 from .records import read_records
 from .samples import SampleSet, TooLongError, make_samples
 from .settings import Settings
@@ -71,11 +72,7 @@ class Texts:
         except TooLongError as error:
             raise ConfigurationError(f"{path}: {error.found}\n{_way_out(error)}") from None
         largest = describe(found.samples, settings.seq, settings.pack)["largest_token"]
-        if largest >= self.config.vocab_size:
-            raise ConfigurationError(
-                f"{settings.model}: the tokenizer makes the token {largest}, and the model has "
-                f"{self.config.vocab_size} (vocab_size in config.json): they do not belong together."
-            )
+        check_tokens(largest, settings.model, self.config.vocab_size)
         return found
 
     def _batches(self, found: SampleSet, shuffle: bool) -> PackedBatches:

@@ -27,6 +27,7 @@ _FUNCTIONS: dict[str, Any] = {
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "hypot": np.hypot, "trunc": np.trunc, "rint": np.rint, "floor": np.floor, "ceil": np.ceil,
     "pow": np.power, "copysign": np.copysign, "nextafter": np.nextafter, "fmod": np.fmod,
+    "fast_dividef": np.divide,
     "erf": lambda x: special.erf(x), "erfc": lambda x: special.erfc(x), "normcdf": lambda x: special.ndtr(x),
     "signbit": lambda x: np.signbit(x).astype(np.int32),
 }  # fmt: skip

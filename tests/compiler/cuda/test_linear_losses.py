@@ -245,6 +245,7 @@ def test_training_steps_are_those_of_the_eager_model(is_tied: bool) -> None:
     assert ours[-1] < ours[0]
 
 
+@pytest.mark.filterwarnings("ignore:All-NaN slice encountered")  # of the interpreter
 def test_an_alarm_changes_nothing_and_names_the_line() -> None:
     h, w, y = numbers(*_ROWS, _WIDTH, dtype="float32"), numbers(_CLASSES, _WIDTH, dtype="float32"), labels()
     optimizer = pb.optim.SGD([w], 0.1, momentum=0.9)

@@ -46,9 +46,9 @@ def rules(xp: Any, op: Any) -> None:
 
     def tanh_gelu_slope(g: Any, x: Any) -> Any:
         y = wide(x)
-        t = xp.tanh(TANH_SCALE * y * (1 + TANH_CUBIC * y * y))
+        s = xp.sigmoid(2 * TANH_SCALE * y * (1 + TANH_CUBIC * y * y))  # gelu is x * s
         y = xp.clip(y, -100.0, 100.0)  # far out, where the slope is 0 or 1, squares overflow
-        slope = 0.5 * (1 + t) + 0.5 * y * (1 - t * t) * (TANH_SCALE * (1 + 3 * TANH_CUBIC * y * y))
+        slope = s + y * s * (1 - s) * (2 * TANH_SCALE * (1 + 3 * TANH_CUBIC * y * y))
         return g * narrowed(slope, x.dtype)
 
     unary(

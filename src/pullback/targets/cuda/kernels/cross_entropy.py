@@ -1,7 +1,8 @@
 """Cross-entropy of rows of logits, with the gradient written over the logits.
 
-A program has a row and goes over it twice. First every lane keeps the largest logit that it has seen and the sum of
-exponentials relative to it. The second time the row is still in a cache: it goes backwards, from what was read last.
+A program has a row and goes over it twice, in blocks: lanes of as many neighbours as a thread reads at once. First
+every lane keeps the largest logit that it has seen and the sum of exponentials relative to it. The second time the row
+is still in a cache: it goes backwards, from what was read last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from triton.language.extra import libdevice
 from ...custom_kernels import CrossEntropy
 from .addressing import below, itemsize_of, language_type, power
 
-_WARPS = 16
+_WARPS = 32  # so many that few rows are under way at once, and stay in the cache
 _BYTES = 16  # of logits that a thread reads at once
 
 
@@ -44,10 +45,12 @@ def _cross_entropy(  # type: ignore[no-untyped-def]
     length: tl.constexpr, row_step: tl.constexpr, target_step: tl.constexpr, has_bias: tl.constexpr,
     bias_step: tl.constexpr, has_weight: tl.constexpr, weight_step: tl.constexpr, has_gradient: tl.constexpr,
     scale_step: tl.constexpr, ignored: tl.constexpr, smoothing: tl.constexpr, lowest: tl.constexpr,
-    kind: tl.constexpr, block: tl.constexpr,
+    kind: tl.constexpr, lanes: tl.constexpr, wide: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
+    block: tl.constexpr = lanes * wide
     blocks: tl.constexpr = (length + block - 1) // block
+    within = tl.arange(0, lanes)[:, None] * wide + tl.arange(0, wide)[None, :]
     x += row * row_step
     out += row * row_step
     wanted = tl.load(target + row * target_step).to(tl.int64)
@@ -55,8 +58,8 @@ def _cross_entropy(  # type: ignore[no-untyped-def]
         tl.store(losses + row, tl.zeros((), kind))
         if has_gradient:
             for number in range(blocks):
-                column = number * block + tl.arange(0, block)
-                nothing = tl.zeros((block,), out.dtype.element_ty)
+                column = number * block + within
+                nothing = tl.zeros((lanes, wide), out.dtype.element_ty)
                 tl.store(out + column, nothing, mask=below(column, length, block))
     else:
         # What the row has of its own class is read before all sums, behind which others write over the row.
@@ -64,18 +67,16 @@ def _cross_entropy(  # type: ignore[no-untyped-def]
         own = tl.load(x + wanted, mask=is_class, other=float("nan")).to(kind)  # no class at all: not a number
         if has_bias:
             own += tl.load(bias + wanted * bias_step, mask=is_class, other=0).to(kind)
-        largest = tl.full((block,), lowest, kind)
-        total = tl.zeros((block,), kind)
-        weights = tl.zeros((block,), kind)
+        largest = tl.full((lanes,), lowest, kind)
+        total = tl.zeros((lanes,), kind)
+        weights = tl.zeros((lanes, wide), kind)
         for number in range(blocks):
-            column = number * block + tl.arange(0, block)
+            column = number * block + within
             is_column = below(column, length, block)
             values = _logits(x, bias, column, is_column, has_bias, bias_step, kind)
-            # Of exp(values - the new largest) and exp(the old largest - the new one) one is 1.
-            difference = values - largest
-            smaller = _exp(-tl.abs(difference), kind)
-            total = tl.where(difference > 0, total * smaller + 1, total + smaller)
-            largest = tl.maximum(largest, values)
+            above = tl.maximum(largest, tl.max(values, 1))
+            total = total * _exp(largest - above, kind) + tl.sum(_exp(values - above[:, None], kind), 1)
+            largest = above
             if has_weight and smoothing > 0:
                 weights += tl.load(weight + column * weight_step, mask=is_column, other=0).to(kind)
         top = tl.max(largest, 0)
@@ -88,15 +89,15 @@ def _cross_entropy(  # type: ignore[no-untyped-def]
         loss = share_of_own * cost
         if has_gradient or smoothing > 0:
             smooth: tl.constexpr = smoothing / length
-            all_weights = tl.sum(weights, 0) if has_weight else tl.full((), length, kind)
-            costs = tl.zeros((block,), kind)
+            all_weights = tl.sum(tl.sum(weights, 1), 0) if has_weight else tl.full((), length, kind)
+            costs = tl.zeros((lanes, wide), kind)
             factor = tl.load(scale + row * scale_step) if has_gradient else tl.zeros((), kind)
             of_own = share_of_own * factor
             at_own = libdevice.expm1(-cost) * of_own  # exact also where it is almost 0
             of_share = of_own / denominator
             own_block = (wanted // block).to(tl.int32)
             for number in range(blocks):
-                column = (blocks - 1 - number) * block + tl.arange(0, block)
+                column = (blocks - 1 - number) * block + within
                 is_column = below(column, length, block)
                 values = _logits(x, bias, column, is_column, has_bias, bias_step, kind) - top
                 exponential = _exp(values, kind)
@@ -104,7 +105,7 @@ def _cross_entropy(  # type: ignore[no-untyped-def]
                 if number == blocks - 1 - own_block:
                     result = tl.where(column == wanted, at_own, result)
                 if smoothing > 0:
-                    of_class = tl.full((block,), 1, kind)
+                    of_class = tl.full((lanes, wide), 1, kind)
                     if has_weight:
                         of_class = tl.load(weight + column * weight_step, mask=is_column, other=0).to(kind)
                     result += (exponential * (all_weights / denominator) - of_class) * (factor * smooth)
@@ -112,7 +113,7 @@ def _cross_entropy(  # type: ignore[no-untyped-def]
                 if has_gradient:
                     tl.store(out + column, result.to(out.dtype.element_ty), mask=is_column)
             if smoothing > 0:
-                loss += smooth * tl.sum(costs, 0)
+                loss += smooth * tl.sum(tl.sum(costs, 1), 0)
         tl.store(losses + row, loss)
 
 
@@ -135,7 +136,7 @@ class CrossEntropyKernel:
             kernel.weight is not None, kernel.weight[1] if kernel.weight else 0,
             kernel.scale is not None, kernel.scale or 0,
             kernel.ignored, float(kernel.smoothing), float(np.finfo(kernel.wide).min), language_type(kernel.wide),
-            block,
+            max(block // wide, 1), min(wide, block),
         )  # fmt: skip
 
     def launch(self, arrays: Sequence[Any], scratch: Sequence[Any]) -> None:

@@ -44,7 +44,10 @@ def sign(x):
 
 @_jit
 def sigmoid(x):
-    return 1.0 / (1.0 + libdevice.exp(-x))
+    below = 1.0 + libdevice.exp(-x)
+    if x.dtype == tl.float32:  # to two units in the last place, in a third of the instructions
+        return libdevice.fast_dividef(tl.full(x.shape, 1.0, tl.float32), below)
+    return 1.0 / below
 
 
 @_jit

@@ -7,7 +7,7 @@ from ...llvm.loops.loop_form import TOTAL
 from .blocks import Blocks
 from .scalar_code import computed_in, stored, type_name
 
-_FINISHED_AT_ONCE = 128, 16  # parts and columns that the second kernel adds up at a time
+_FINISHED_AT_ONCE = 256, 8  # parts and columns that the second kernel adds up at a time
 _LEAST = {8: -(2**7), 16: -(2**15), 32: -(2**31), 64: -(2**63)}
 
 

@@ -1,6 +1,8 @@
 """The scalar operations of loops as expressions of Triton's language, with NumPy's meaning.
 
-Numbers of half precision are computed in float32 and rounded where they are written or converted, not at every step.
+Numbers of half precision are computed in float32 and stay so from step to step. They are rounded where they are
+written or become numbers of another dtype, and where rounding decides what comes out: before comparisons and steps
+like `floor`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ _INFIX = {
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
 }  # fmt: skip
 _OF_FLOATS = frozenset(("sign", "sigmoid", "logaddexp", "remainder", "floor_divide"))
+#: What jumps: operands that differ by less than they are rounded by can have different results.
+STEPS = frozenset(
+    ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "floor", "ceil", "trunc", "round", "sign")
+) | frozenset(("floor_divide", "remainder", "isfinite", "isinf", "nextafter"))
 _SHIFTS = frozenset(("bitwise_left_shift", "bitwise_right_shift"))
 
 
@@ -49,20 +55,19 @@ def number(value: Any, dtype: str) -> str:
     return f"tl.full((1, 1), {text}, {type_name(computed_in(dtype))})"
 
 
-def converted(x: str, source: str, target: str) -> str:
-    """A value of one dtype as another; one of half precision is rounded to it.
+def rounded(x: str, dtype: str) -> str:
+    """A value of half precision, still in float32, as it would be read from memory."""
+    return f"{x}.to({type_name(dtype)}).to(tl.float32)" if dtype in _HALF else x
 
-    Between operations of half precision values are not. What leaves them is: others may read it from memory.
-    """
-    if source == target:
+
+def converted(x: str, source: str, target: str) -> str:
+    """A value of one dtype, rounded to it, as another. One of half precision is not rounded yet."""
+    if source == target or computed_in(source) == computed_in(target):
         return x
-    if source in _HALF:
-        x = f"{x}.to({type_name(source)}).to(tl.float32)"
     if target == "bool":
         return f"({x} != 0)"
     if target in _HALF:
-        single = x if computed_in(source) == "float32" else f"{x}.to(tl.float32)"
-        return f"{single}.to({type_name(target)}).to(tl.float32)"
+        return f"{x}.to(tl.float32)"
     if source in _FLOATS and target not in _FLOATS and target != "int64":
         wide = "tl.uint64" if target == "uint64" else "tl.int64"
         x = f"{x}.to({wide})"

@@ -19,7 +19,7 @@ from .reductions import (
     neutral,
     told,
 )
-from .scalar_code import computed_in, converted, expression, number, stored, type_name
+from .scalar_code import STEPS, computed_in, converted, expression, number, rounded, stored, type_name
 
 _STAGES = 3  # blocks of rows that are on their way at once
 
@@ -240,6 +240,11 @@ class Writer:
             return f"x{step.index}.to(tl.int64)"
         operands = [self.names[o] for o in step.operands]
         kinds = [steps[o].dtype for o in step.operands]
+        if (step.op == "convert" and step.dtype != kinds[0]) or step.op in STEPS:
+            operands = [
+                name if steps[o].op == "read" else rounded(name, kind)
+                for o, name, kind in zip(step.operands, operands, kinds)
+            ]
         if step.op == "convert":
             return converted(operands[0], kinds[0], step.dtype)
         if step.op in ROW:

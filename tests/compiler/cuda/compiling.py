@@ -20,6 +20,7 @@ from triton.runtime.jit import JITFunction
 
 from pullback.targets.cuda.array_dtypes import array_dtypes
 from pullback.targets.cuda.kernels import segments, timeline
+from pullback.targets.cuda.kernels.small_product import SmallProductKernel
 from pullback.targets.cuda.kernels.table import KERNELS, kernel_for
 from pullback.targets.custom_kernels import (
     CrossEntropy,
@@ -33,6 +34,7 @@ from pullback.targets.custom_kernels import (
     Scatter,
     ScatterAlong,
 )
+from pullback.targets.kernels import Product
 
 _POINTERS = {
     torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.float32: "*fp32", torch.float64: "*fp64",
@@ -97,6 +99,10 @@ def main() -> None:
     ]  # fmt: skip
     for description, dtypes in described:
         _launch(description, dtypes)
+    for product in (Product(f32, (), 128, 500, 512, (512, 1), (500, 1), (500, 1)),
+                    Product(f32, (), 20, 10, 600, (1, 20), (1, 600), (10, 1), True, True)):  # fmt: skip
+        small = SmallProductKernel(product, torch.device("cpu"))
+        small.launch([torch.zeros(1)] * (3 + product.bias), [torch.zeros(1) for _ in small.scratch])
     assert {type(description) for description, _ in described} == set(KERNELS)
     print(f"{len(_COMPILED)} functions compiled")
 

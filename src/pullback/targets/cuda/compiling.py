@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import torch
 from triton.runtime import driver
 
-from .loops.kernel import Launch
+from .launch import Launch
 
 _MOST_THREADS = 16
 

@@ -20,8 +20,10 @@ from . import library_calls, products
 from .array_dtypes import array_dtypes
 from .compiling import compile_all
 from .grouping import Numbered, grouped
+from .kernels.small_product import SmallProductKernel, suits
 from .kernels.table import kernel_for
-from .loops.kernel import Launch, kernel_for as loop_kernel
+from .launch import Launch
+from .loops.kernel import kernel_for as loop_kernel
 from .loops.many import Together
 from .memory import Memory, scratch_bytes
 
@@ -39,11 +41,7 @@ class Executable:
         self._pieces = _pieces(list(expanded(schedule.calls)))
         launches = [group for piece in self._pieces for group in piece.launches]
         alone = {group[0][1].kernel for group in launches if len(group) == 1}
-        self._kernels = {
-            one: loop_kernel(one) if isinstance(one, Loop) else kernel_for(one)
-            for one in alone
-            if not isinstance(one, (Product, Host))
-        }
+        self._kernels = {one: made for one in alone if (made := _kernel_for(one, device)) is not None}
         self._together = {
             group[0][0]: Together([call.kernel for _, call in group], device) for group in launches if len(group) > 1
         }
@@ -151,26 +149,25 @@ class Executable:
                     self.memory.unbind(buffer)
 
     def _launch_one(self, call: Call) -> None:
-        kernel = call.kernel
-        if isinstance(kernel, Product):
-            products.run(call, self.memory)
-        elif isinstance(kernel, Host):
+        made = self._kernels.get(call.kernel)
+        if isinstance(call.kernel, Host):
             library_calls.run(call, self._library, self.memory)
+        elif made is None or (isinstance(call.kernel, Product) and not _has_full_precision()):
+            products.run(call, self.memory)
         else:
-            made = self._kernels[kernel]
             made.launch(self._arrays(call), self.memory.scratch(made.scratch))
 
     def _launches(self) -> list[Launch]:
-        """The launches of loops, one of each kind."""
+        """The launches of loops and small products, one of each kind."""
         found: list[Launch] = []
         seen: set[Any] = set()
         for group in [group for piece in self._pieces for group in piece.launches]:
             kernel = group[0][1].kernel
             if len(group) > 1:
                 found += self._together[group[0][0]].launches([self._arrays(call) for _, call in group])
-            elif isinstance(kernel, Loop) and kernel not in seen:
+            elif isinstance(kernel, (Loop, Product)) and kernel in self._kernels and kernel not in seen:
                 seen.add(kernel)
-                made = loop_kernel(kernel)
+                made = self._kernels[kernel]
                 found += made.launches(self._arrays(group[0][1]), self.memory.scratch(made.scratch))
         return found
 
@@ -214,6 +211,21 @@ class Executable:
                 tensor.copy_(before)
             error.changed_nothing = True  # type: ignore[attr-defined]
             raise
+
+
+def _kernel_for(description: Any, device: Any) -> Any:
+    """The kernels of a description, None where a library runs it."""
+    if isinstance(description, Product):
+        return SmallProductKernel(description, device) if suits(description) else None
+    if isinstance(description, Host):
+        return None
+    return loop_kernel(description) if isinstance(description, Loop) else kernel_for(description)
+
+
+def _has_full_precision() -> bool:
+    """Whether float32 is multiplied as such."""
+    precision: str = torch.get_float32_matmul_precision()
+    return precision == "highest"
 
 
 def _settings() -> tuple[Any, ...]:

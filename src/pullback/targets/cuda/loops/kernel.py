@@ -6,9 +6,10 @@ import hashlib
 import linecache
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Sequence
 
 from ...kernels import Loop
+from ..launch import Launch
 from .blocks import Blocks, blocks_of
 from .reductions import finishing_programs, is_in_parts, parts_of
 from .source import written
@@ -62,22 +63,6 @@ class LoopKernel:
         if self._finish is not None:
             found.append(Launch(self._finish, finishing_programs(blocks), arguments, {"num_warps": 4}))
         return found
-
-
-class Launch(NamedTuple):
-    """A kernel of Triton's, how many programs it has, and its arguments."""
-
-    function: Any
-    programs: int
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-
-    def run(self) -> None:
-        self.function[(self.programs,)](*self.arguments, enable_fp_fusion=True, **self.options)
-
-    def compiled(self) -> Any:
-        """Triton's kernel, compiled and not loaded."""
-        return self.function.warmup(*self.arguments, grid=(self.programs,), enable_fp_fusion=True, **self.options)
 
 
 @lru_cache(maxsize=4096)

@@ -14,9 +14,10 @@ from typing import Any, Hashable, Sequence
 import torch
 
 from ...kernels import Loop
+from ..launch import Launch
 from ..memory import torch_dtype
 from .blocks import Blocks, blocks_of
-from .kernel import HEAD, Launch, compiled
+from .kernel import HEAD, compiled
 from .reductions import accumulated_in, along, combined, neutral, told
 from .scalar_code import stored, type_name
 from .source import Writer

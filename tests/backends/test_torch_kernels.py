@@ -143,6 +143,24 @@ def test_convolutions(groups, axes):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("padding", [(0, 0), (2, 1)])
+@pytest.mark.parametrize("dilation", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("size", [(9, 8), (12, 13)])
+def test_input_gradients_of_channels_last(groups, stride, padding, dilation, size):
+    kernel = (3, 2)
+    shape = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in zip(size, padding, dilation, kernel, stride)]
+    g, weight = variables((2, 12, *shape), (12, 12 // groups, *kernel))
+    arguments = size, stride, tuple((p, p) for p in padding), dilation, groups
+    last = g.to(memory_format=torch.channels_last)
+    assert not last.is_contiguous()
+    with Called() as called:
+        made = BACKEND.xp.convolution_input_gradient(last, weight, *arguments)
+    assert called.names == ["convolution"] and made.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(made, BACKEND.xp.convolution_input_gradient(g, weight, *arguments))
+
+
 def test_a_transformer_block_runs_in_fused_kernels():
     x, w, b, norm, bias = variables((2, 6, 8), (24, 8), (24,), (8,), (8,), dtype=torch.float32)
 

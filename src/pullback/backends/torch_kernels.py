@@ -336,6 +336,11 @@ def _convolutions(general: Any) -> dict[str, Any]:
         g: Any, weight: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
     ) -> Any:
         if is_plain(g, weight, padding):
+            if g.ndim == 4 and g.is_contiguous(memory_format=torch.channels_last):
+                # `_convolution_backward` would compute it with channels first, and copy both ways: it asks x.
+                sizes = zip(size, g.shape[2:], weight.shape[2:], stride, before(padding), dilation)
+                rest = [n - ((m - 1) * step - 2 * low + d * (k - 1) + 1) for n, m, k, step, low, d in sizes]
+                return torch.convolution(g, weight, None, stride, before(padding), dilation, True, rest, groups)
             x = g.new_empty(1).expand(g.shape[0], weight.shape[1] * groups, *size)  # only its shape counts
             return gradient(g, x, weight, stride, padding, dilation, groups, [True, False, False])[0]
         return general("convolution_input_gradient")(g, weight, size, stride, padding, dilation, groups)

@@ -89,6 +89,10 @@ def _wide_ones(dtype: Any) -> list[tuple[str, tuple[Any, ...]]]:
         ("take_along_axis_transposed", (x, Value((3, 4, 5), np.int32), 7, -2)),
         ("put_along_axis", (x, Value((3, 2, 5), dtype), Value((3, 2, 5), np.int64), 1)),
         ("place", (Value((2, 5), dtype), (3, 4, 5), (1, slice(None, None, 2)))),
+        ("roll", (x, (2,), (1,))),
+        ("shift", (x, (-1,), 2)),
+        ("tril", (x, 1)),
+        ("triu", (x, -1)),
         *_convolved(dtype),
     ]
 
@@ -99,6 +103,10 @@ CASES += [
     for op in ("inv", "cholesky", "det")
     for shape in ((3, 3), (2, 4, 4))
     for dtype in (np.dtype(np.float32), np.dtype(np.complex128))
+]
+CASES += [
+    ("solve", (Value((*batch, 3, 3), np.dtype(np.float64)), Value((*batch, 3, 5), np.dtype(np.float64))))
+    for batch in ((), (2,))
 ]
 CASES += [("sort", (Value((3,), np.dtype(np.int8)), (-1,))), ("argsort", (Value((3,), np.bool_), (-1,)))]
 

@@ -18,7 +18,7 @@ def _astype(x: Value, dtype: Any) -> Form:
     return x.shape, np.dtype(dtype)
 
 
-def _like(x: Value) -> Form:
+def _like(x: Value, *options: Any) -> Form:
     return x.shape, x.dtype
 
 
@@ -124,10 +124,6 @@ def _along(x: Value, axis: Any, *options: Any) -> Form:
     return (x.shape, x.dtype) if x.dtype.kind in "fcV" else None
 
 
-def _sort(x: Value, *options: Any) -> Form:
-    return x.shape, x.dtype
-
-
 def _argsort(x: Value, *options: Any) -> Form:
     return x.shape, np.dtype(np.int64)
 
@@ -144,6 +140,12 @@ def _of_matrix(x: Value) -> Form:
 
 def _det(x: Value) -> Form:
     return None if _of_matrix(x) is None else (x.shape[:-2], x.dtype)
+
+
+def _solve(x: Value, y: Any, *options: Any) -> Form:
+    if _of_matrix(x) is None or type(y) is not Value or y.dtype != x.dtype or y.shape[:-1] != x.shape[:-1]:
+        return None
+    return y.shape, y.dtype
 
 
 def _convolution(x: Value, weight: Value, *rest: Any) -> Form:
@@ -185,8 +187,9 @@ FORMS: dict[str, Callable[..., Form]] = {
     "attention": _attention, "attention_gradient": _attention_gradient,
     "take_transposed": _take_transposed, "take_along_axis": _take_along_axis,
     "take_along_axis_transposed": _take_along_axis_transposed, "put_along_axis": _put_along_axis, "place": _place,
-    "sort": _sort, "argsort": _argsort, "cumulative_sum": _along, "cumulative_prod": _along,
-    "recurrence": _recurrence, "ssm_scan": _recurrence, "inv": _of_matrix, "cholesky": _of_matrix, "det": _det,
+    "sort": _like, "argsort": _argsort, "cumulative_sum": _along, "cumulative_prod": _along,
+    "recurrence": _recurrence, "ssm_scan": _recurrence, "roll": _like, "shift": _like, "tril": _like,
+    "triu": _like, "solve": _solve, "inv": _of_matrix, "cholesky": _of_matrix, "det": _det,
     "convolution": _convolution, "biased_convolution": _convolution, "convolution_input_gradient": _input_gradient,
     "convolution_weight_gradient": _weight_gradient, "max_pool": _max_pool, "pool_scatter": _pool_scatter,
 }  # fmt: skip

@@ -67,7 +67,7 @@ from .transforms.decorator import Autodiff
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, fft, linalg, models, nn, optim, peft, train
+    from . import data, fft, linalg, models, nn, optim, peft, quant, train
     from .autodiff.autocast import autocast
     from .backends.determinism import deterministic
     from .bridges.jax_functions import from_jax
@@ -94,7 +94,7 @@ if _TYPE_CHECKING:
     from .tape import GradientTape
     from .transforms.checking import gradcheck
 
-_SUBMODULES = ("data", "fft", "linalg", "models", "nn", "optim", "peft", "train")
+_SUBMODULES = ("data", "fft", "linalg", "models", "nn", "optim", "peft", "quant", "train")
 _LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
     name: module
     for module, names in {

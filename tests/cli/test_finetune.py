@@ -234,6 +234,7 @@ def refused(finetune, tmp_path):
         (["--dropout", "1"], "--dropout: expected a number from 0 to below 1, got 1"),
         (["--dtype", "int8"], '--dtype: expected one of float32, bfloat16, float16, got "int8"'),
         (["--checkpointing", "2QiB"], '--checkpointing: expected "none", "balanced", "layers", or a size such as'),
+        (["--quant", "int3"], '--quant: expected one of none, int8, got "int3"'),
         (["--date", "2026-02-30"], '--date: expected a date such as 2026-01-31, got "2026-02-30"'),
         (["--epochs", "2"], "--epochs and --steps both say how long a run is: leave one of them out."),
         (["--validate-every", "2"], "--validate-every: expected `validation` beside it, a file of texts"),
@@ -498,6 +499,7 @@ KINDS = {
     "packed": ["--steps", 9],
     "accumulated": ["--accumulate", 2, "--dropout", 0.2, "--no-pack", "--batch", 12, "--steps", 8],
     "eager": ["--no-compile", "--dropout", 0.3, "--dora", "--batch", 24, "--steps", 9],
+    "quantized": ["--quant", "int8", "--dropout", 0.1, "--steps", 9],
     "epochs": ["--batch", 16, "--epochs", 3, "--dropout", 0.1, "--checkpointing", "layers"],
 }
 

@@ -117,6 +117,25 @@ def test_merge_writes_a_model_that_computes_the_same(pullback, generate, tiny, a
     )
 
 
+@pytest.mark.parametrize("targets", ["all-linear", "q_proj"])
+def test_an_adapter_of_quantized_weights_is_used_and_merged_with_them(pullback, generate, tiny, targets, tmp_path):
+    quantized = pb.models.load(tiny.model, quantize="int8")
+    model = pb.peft.add_lora(quantized, pb.peft.LoraConfig(rank=2, targets=targets), seed=1)
+    with pb.no_grad():
+        for name, tensor in model.named_parameters():
+            if name.endswith("lora_B"):
+                tensor += 0.3
+    pb.peft.save_adapter(model, tmp_path / "adapter")
+    tokenizer = Tokenizer(tiny.model)
+    asked = tokenizer.encode_chat([{"role": "user", "content": QUESTION}], add_generation_prompt=True)
+    given = ["--adapter", "adapter", "--quant", "int8"]
+    assert generate(QUESTION, "--temperature", 0, *given).out == answer(model, tokenizer, asked) + "\n"
+    assert pullback("merge", "--model", tiny.model, *given, "--out", "merged").code == 0
+    tokens = np.arange(10)[None]
+    merged, expected = pb.models.load(tmp_path / "merged")(tokens).detach().numpy(), model(tokens).detach().numpy()
+    np.testing.assert_allclose(merged, expected, atol=1e-5 * np.abs(expected).max())
+
+
 def test_what_cannot_be_merged(refused, tiny, adapter, tmp_path):
     given = ["merge", "--model", tiny.model, "--adapter"]
     (tmp_path / "mine").mkdir()

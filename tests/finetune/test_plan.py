@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,8 @@ def used(settings) -> dict[str, int]:
         pytest.param({"seq": 96, "dtype": "bfloat16"}, marks=needs_ml_dtypes),
         {"seq": 96, "dtype": "float16", "checkpointing": "layers"},
         {"seq": 96, "device": "torch:cpu"},
+        {"seq": 96, "quant": "int8"},
+        {"seq": 96, "quant": "int8", "checkpointing": "layers", "device": "torch:cpu"},
     ],
     ids=str,
 )
@@ -89,9 +92,25 @@ def test_frozen_weights_are_mapped_unless_they_are_converted_or_moved(tiny):
         ({"device": "torch:cpu"}, True),
         ({"dtype": "float16"}, False),
         ({"device": "torch:cuda"}, False),
+        ({"quant": "int8"}, False),
     )
     for changes, is_mapped in kinds:
         assert ("frozen weights, mapped from their files" in planned(tiny.settings(**changes))) == is_mapped
+
+
+def test_quantized_weights_take_a_byte_each_and_are_expanded_one_by_one(tiny, tmp_path):
+    folder = write_hollow(
+        tmp_path / "wide", tiny, hidden_size=512, intermediate_size=1024, num_attention_heads=8, num_key_value_heads=4,
+        head_dim=64, num_hidden_layers=6,
+    )  # fmt: skip
+    plans = {}
+    for quant in ("none", "int8"):
+        plans[quant] = planned(replace(tiny.settings(quant=quant, batch=1, rank=1), model=str(folder), dtype="float32"))
+    run = pb.quant.quantize(pb.models.load(folder, dtype="float32"))
+    frozen = sum(tensor.nbytes for tensor in (*run.parameters(), *run.buffers()))
+    assert plans["int8"]["frozen weights"] == frozen < 0.4 * plans["none"]["frozen weights"]
+    layer = sum(layer.weight.nbytes for layer in run.model.layers[0].modules() if isinstance(layer, pb.nn.Linear))
+    assert plans["int8"][STEP] < plans["none"][STEP] + 0.6 * layer
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says what was touched")

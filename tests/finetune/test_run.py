@@ -114,6 +114,31 @@ def test_weights_of_half_precision_are_learned_beside(tiny, device, dtype):
     assert kinds == {(False, dtype), (True, "float32")}
 
 
+@pytest.mark.parametrize("compile", [pytest.param(True, marks=needs_llvmlite), False], ids=["compiled", "eager"])
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
+def test_quantized_weights_are_learned_beside(tiny, tmp_path, device, compile):
+    """As beside the values that they stand for; and they never change, nor are they in checkpoints."""
+    require(device)
+    expanded, quantized = pb.models.load(tiny.model), pb.models.load(tiny.model, quantize="int8")
+    with pb.no_grad():
+        for name, layer in quantized.named_modules():
+            if isinstance(layer, pb.quant.QuantizedLinear):
+                dict(expanded.named_modules())[name].weight[...] = layer.weight
+    pb.models.save(expanded, tmp_path / "expanded", like=tiny.model)
+    settings = tiny.settings(device=device, compile=compile, steps=12, checkpoint_every=12)
+    run = made(replace(settings, quant="int8"), tmp_path / "run")
+    plain = made(replace(settings, model=str(tmp_path / "expanded")))
+    np.testing.assert_allclose(losses(run), losses(plain), rtol=1e-3)
+    assert losses(run)[-1] < losses(run)[0]
+    fresh = pb.models.load(tiny.model, device, quantize="int8")
+    buffers = dict(run.model.named_buffers())
+    assert len(buffers) == 2 * 14 and all(bool((buffers[n] == t).all()) for n, t in fresh.named_buffers())
+    arrays, _ = read_arrays(tmp_path / "run" / "checkpoints" / "step-00000012.safetensors")
+    assert not any(name.endswith(("codes", "scales")) for name in arrays)
+    state = read_checkpoint(tmp_path / "run" / "checkpoints" / "step-00000012.safetensors")["parts"]["model"]
+    assert state.keys() == adapters(run).keys()
+
+
 def test_dora_learns(tiny):
     found = losses(made(tiny.settings(dora=True, steps=12, lr=0.05)))
     assert found[-1] < found[0]

@@ -16,7 +16,7 @@ import pullback as pb
 from pullback.files.safetensors import read_arrays, write_arrays
 from pullback.models import saving
 
-from ..backends.installed import BFLOAT16, needs_llvmlite, optional, require
+from ..backends.installed import BFLOAT16, needs_llvmlite, needs_ml_dtypes, optional, require
 from . import peers
 
 torch = optional("torch")
@@ -419,3 +419,58 @@ def test_frequencies_of_old_files_are_passed_over(tmp_path: Path) -> None:
     pb.models.save(tiny(), tmp_path)
     change(tmp_path, "model.layers.0.self_attn.rotary_emb.inv_freq", np.ones(4, np.float32))
     assert np.array_equal(logits(pb.models.load(tmp_path)), logits(tiny()))
+
+
+# -- quantized -------------------------------------------------------------------------------------
+
+
+@needs_ml_dtypes
+@pytest.mark.parametrize("dtype", [None, pb.float32], ids=["as saved", "float32"])
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+def test_loading_quantized_is_loading_and_quantizing(device: str, dtype: Any, tmp_path: Path) -> None:
+    require(device)
+    pb.models.save(tiny(dtype=pb.bfloat16), tmp_path)
+    found = pb.models.load(tmp_path, device, dtype, quantize="int8")
+    expected = pb.quant.quantize(pb.models.load(tmp_path, device, dtype))
+    assert not any(parameter.requires_grad for parameter in found.parameters())
+    assert found.state_dict().keys() == expected.state_dict().keys()
+    for name, tensor in expected.state_dict().items():
+        assert tensor.dtype == found.state_dict()[name].dtype and bool((tensor == found.state_dict()[name]).all()), name
+    layers = {name: type(module).__name__ for name, module in found.named_modules() if name.endswith(("proj", "head"))}
+    assert layers.pop("lm_head") == "Linear" and set(layers.values()) == {"QuantizedLinear"}
+    assert np.array_equal(logits(found), logits(expected))
+    close = logits(pb.models.load(tmp_path, device, dtype))
+    np.testing.assert_allclose(logits(found), close, atol=0.1 * np.abs(close).max())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_weights_are_quantized_one_by_one(tmp_path: Path) -> None:
+    """Loading takes what is kept, a byte for each weight, and room to quantize one of them."""
+    sizes = {"vocab_size": 100, "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 6}
+    pb.models.save(tiny(dtype=pb.float32, **sizes), tmp_path)
+    saved = (tmp_path / "model.safetensors").stat().st_size
+    pb.models.load(tmp_path, quantize="int8")  # native code
+    before = anonymous_bytes()
+    model = pb.models.load(tmp_path, quantize="int8")
+    taken = anonymous_bytes() - before
+    kept = sum(tensor.nbytes for tensor in model.buffers())
+    assert 0.24 * saved < kept < 0.27 * saved
+    assert taken < 0.6 * saved
+
+
+def test_weights_that_cannot_be_quantized_are_named(tmp_path: Path) -> None:
+    pb.models.save(tiny(), tmp_path)
+    with pytest.raises(pb.DtypeError, match="unknown scheme 'int3'"):
+        pb.models.load(tmp_path, quantize="int3")
+    name = "model.layers.1.mlp.up_proj.weight"
+    change(tmp_path, name, np.full((48, 32), np.nan, np.float32))
+    with pytest.raises(pb.ConfigurationError, match=rf"^{name}: .*NaN or infinity"):
+        pb.models.load(tmp_path, quantize="int8")
+
+
+def test_quantized_models_are_not_saved_as_folders(tmp_path: Path) -> None:
+    pb.models.save(tiny(), tmp_path / "first")
+    model = pb.models.load(tmp_path / "first", quantize="int8")
+    with pytest.raises(pb.ConfigurationError, match="the weights are quantized"):
+        pb.models.save(model, tmp_path / "second")
+    assert names(tmp_path) == {"first"}

@@ -1,4 +1,4 @@
-"""Samples: linear layers with thin products beside their weights."""
+"""Samples: linear layers with thin products beside their weights, and with packed weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback as pb
 from pullback.functions.low_rank import Projection, low_rank_linear
+from pullback.functions.packed import packed_linear
 
 from .sample import Sample, rng
 
@@ -39,6 +40,23 @@ def _two(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: Any, up2:
         )
 
 
+def _packed(array: Any) -> Any:
+    return pb.quant.packed(pb.asarray(array))
+
+
+def _packed_pair(x: Any, down: Any, up: Any, down2: Any, up2: Any, factor: Any, chance: float = 0.0) -> Any:
+    """With weights that are packed, one of them not the last, beside one that is not."""
+    with pb.random.using(7):
+        return low_rank_linear(
+            x,
+            [
+                Projection(_packed(WEIGHT), pb.asarray(BIAS), down, up, factor, 0.7, chance),
+                Projection(pb.asarray(SECOND[0]), None, down2, up2),
+                Projection(_packed(SECOND[0]), None, down2, up2, None, 0.3, chance / 2),
+            ],
+        )
+
+
 def _plain(x: Any, weight: Any, bias: Any, down: Any, up: Any, factor: Any = 1.0) -> Any:
     return factor * (x @ weight.T + 0.7 * (x @ down.T) @ up.T) + bias
 
@@ -49,6 +67,7 @@ def _plain_pair(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: An
 
 PARAMETERS = WEIGHT, BIAS, DOWN, UP
 PAIR = X, WEIGHT, DOWN, UP, *SECOND
+PACKED = X, DOWN, UP, *SECOND[1:], FACTOR
 SAMPLES = [
     Sample("low_rank_linear", "bias", _one, (X, *PARAMETERS), torch=_plain, jax=_plain),
     Sample("low_rank_linear", "factor", _one, (X, *PARAMETERS, FACTOR), torch=_plain, jax=_plain),
@@ -59,4 +78,9 @@ SAMPLES = [
     Sample("low_rank_linear", "dropout", lambda *xs: _one(*xs, chance=0.4), (X, *PARAMETERS)),
     Sample("low_rank_linear", "factor-and-dropout", lambda *xs: _one(*xs, chance=0.4), (X, *PARAMETERS, FACTOR)),
     Sample("low_rank_linear", "two-and-dropouts", lambda *xs: _two(*xs, chances=(0.4, 0.3)), PAIR),
+    Sample("low_rank_linear", "packed", _packed_pair, PACKED),
+    Sample("low_rank_linear", "packed-and-dropouts", lambda *xs: _packed_pair(*xs, chance=0.4), PACKED),
+    Sample("packed_linear", "bias", lambda x, bias: packed_linear(x, _packed(WEIGHT), bias), (X, BIAS)),
+    Sample("packed_linear", "vector", lambda x: packed_linear(x, _packed(WEIGHT)), (X[0, 0].copy(),)),
+    Sample("packed_linear", "no-rows", lambda x: packed_linear(x, _packed(WEIGHT)), (np.zeros((2, 0, 4)),)),
 ]

@@ -20,6 +20,7 @@ class Scheme:
 
     name: str
     dtype: DType  # of the quantized array, kind "quantized"
+    part_names: tuple[str, ...]
 
     def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:
         raise NotImplementedError
@@ -33,6 +34,7 @@ class Int8(Scheme):
 
     name = "int8"
     dtype = DType("qint8", "quantized", 1, None)
+    part_names = ("codes", "scales")
 
     def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:
         others = tuple(a for a in range(-len(values.shape), 0) if a != axis)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ConfigurationError
-from ..finetune.settings import Settings, checkpointing_bytes
+from ..finetune.settings import QUANT, Settings, checkpointing_bytes
 from .reading import Configuration, Format
 from .schema import (
     BELOW_ONE,
@@ -53,6 +53,7 @@ OPTIONS: dict[str, Option] = {
     "validation": Option(_PATH, "FILE.jsonl", "texts to evaluate with, and not to learn from"),
     "device": Option(TEXT, "DEVICE", "where to compute, as `pullback devices` lists them"),
     "dtype": Option(one_of("float32", "bfloat16", "float16"), "DTYPE", "of the frozen weights (default: as saved)"),
+    "quant": Option(one_of(*QUANT), "HOW", "keep the frozen weights of the layers in 8 bits each"),
     "rank": Option(COUNT, "N", "rank of the adapters"),
     "alpha": Option(POSITIVE, "X", "the adapters' part is scaled by alpha / rank"),
     "dropout": Option(BELOW_ONE, "P", "of the adapters' inputs"),

@@ -94,7 +94,8 @@ def fine_tune(
             print(f"{name.replace('_', ' ')} {results[name]:.4g} after {results['steps']} steps")
     print(f"adapter: {folder.resolve()}")
     print(f"report:  {(folder / REPORT).resolve()}")
-    print(f"try it:  pullback generate --model {settings.model} --adapter {folder} ...")
+    how = "" if settings.quant == "none" else f" --quant {settings.quant}"
+    print(f"try it:  pullback generate --model {settings.model} --adapter {folder}{how} ...")
     return 0
 
 

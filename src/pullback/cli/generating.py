@@ -18,7 +18,7 @@ def run(options: Namespace) -> int:
     tokenizer = Tokenizer(options.model)
     tokens = _tokens(tokenizer, prompt, options.system, is_plain=options.plain)
     check_tokens(max(tokens), options.model, read_config(options.model).vocab_size)
-    model = loaded(options.model, options.device, options.dtype, options.adapter)
+    model = loaded(options.model, options.device, options.dtype, adapter=options.adapter, quant=options.quant)
     show(model, tokenizer, tokens, options)
     return 0
 

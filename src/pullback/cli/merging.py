@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from .. import models, peft
+from .. import models, peft, quant
 from ..errors import ConfigurationError
 from ..finetune.loading import loaded
 
@@ -15,8 +15,9 @@ def run(options: Namespace) -> int:
     out = Path(options.out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigurationError(f"{out} is there and not an empty folder: name another --out.")
-    model = loaded(options.model, dtype=options.dtype, adapter=options.adapter)
+    model = loaded(options.model, dtype=options.dtype, adapter=options.adapter, quant=options.quant)
     peft.remove(peft.merge(model))
+    quant.dequantize(model)  # what has no adapter
     models.save(model, out, like=options.model)
     print(f"merged: {out.resolve()}")
     return 0

@@ -203,6 +203,7 @@ def _add_generate(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)"
     )
+    _add_quant(parser)
     parser.add_argument("--plain", action="store_true", help="go on with the text; no chat")
     parser.add_argument("--system", metavar="TEXT", help="what the model is told before a chat")
     parser.add_argument("--max-tokens", type=_count, default=256, metavar="N", help="tokens at most (default: 256)")
@@ -219,6 +220,13 @@ def _add_merge(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", choices=("float32", "bfloat16", "float16"), help="of the weights (default: as saved)"
     )
+    _add_quant(parser)
+
+
+def _add_quant(parser: ArgumentParser) -> None:
+    from ..finetune.settings import QUANT
+
+    parser.add_argument("--quant", choices=QUANT, default="none", help="of the weights, as the adapter was made beside")
 
 
 def _add_check(parser: ArgumentParser) -> None:

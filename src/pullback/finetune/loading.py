@@ -9,11 +9,11 @@ from ..errors import ConfigurationError, DtypeError, ShapeError
 
 
 def loaded(
-    model: str, device: str | None = None, dtype: Any = None, adapter: str | None = None
+    model: str, device: str | None = None, dtype: Any = None, *, adapter: str | None = None, quant: str = "none"
 ) -> models.LanguageModel:
-    """The model in a folder, with the adapter in another one if that is given."""
+    """The model in a folder, with the adapter in another one if that is given; quantized if `quant` says how."""
     try:
-        found = models.load(model, device, dtype)
+        found = models.load(model, device, dtype, None if quant == "none" else quant)
         return found if adapter is None else peft.load_adapter(found, adapter)
     except (ShapeError, DtypeError) as error:
         raise ConfigurationError(str(error)) from error

@@ -9,12 +9,12 @@ import numpy as np
 
 from .. import peft
 from ..backends import check_library
+from ..backends.portable.packed import Form, Packed
 from ..errors import ConfigurationError, TraceError
 from ..functions.filled import empty
 from ..models import DecoderConfig, LanguageModel
-from ..models.folder import dtype_in
+from ..models.folder import dtype_in, is_packed
 from ..targets.llvm.target import TARGET as PROCESSOR
-from ..tensors.tensor import Tensor
 from .packing import TokenBatch
 from .settings import Settings
 from .step import checkpointed, lora_config, trainer_for
@@ -32,11 +32,11 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     if (missing := PROCESSOR.missing()) is not None:
         raise ConfigurationError(f"planning the memory of a step needs {missing}.")
     dtype = settings.dtype or dtype_in(settings.model)
-    model = LanguageModel(config, lambda name, shape: _shaped(shape, dtype))
-    frozen = sum(tensor.nbytes for tensor in model.parameters())
+    model = LanguageModel(config, lambda name, shape: _shaped(name, shape, dtype, settings.quant))
+    frozen = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
     peft.add_lora(model, lora_config(settings), settings.seed)
     learned = sum(tensor.nbytes for tensor in model.parameters() if tensor.requires_grad)
-    is_mapped = settings.device in ("numpy", "torch:cpu") and settings.dtype is None
+    is_mapped = settings.device in ("numpy", "torch:cpu") and settings.dtype is None and settings.quant == "none"
     step = _step_memory(settings, model)
     rows = [
         ("frozen weights" + (", mapped from their files" if is_mapped else ""), frozen),
@@ -50,9 +50,12 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     yield "together", sum(count for name, count in rows if not name.startswith(" "))
 
 
-def _shaped(shape: tuple[int, ...], dtype: Any) -> Tensor:
+def _shaped(name: str, shape: tuple[int, ...], dtype: Any, quant: str) -> Any:
     """A weight in memory that nobody has touched, which the system has not given yet."""
-    return empty(shape, dtype=dtype, device="numpy").set_requires_grad(True)
+    if quant == "none" or not is_packed(name, shape):
+        return empty(shape, dtype=dtype, device="numpy").set_requires_grad(True)
+    codes, scales = empty(shape, dtype="int8", device="numpy"), empty((shape[0], 1), dtype="float32", device="numpy")
+    return Packed((codes, scales), Form(quant, -2, shape, "float32"))
 
 
 def _step_memory(settings: Settings, model: LanguageModel) -> dict[str, int]:

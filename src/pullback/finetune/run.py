@@ -27,7 +27,7 @@ class Run:
         self._epochs = None if settings.steps else settings.epochs or 1
         self.steps = settings.steps or (self._epochs or 1) * -(-len(texts.batches) // settings.accumulate)
         schedule = schedule_for(settings, self.steps)
-        self.model = loaded(settings.model, settings.device, settings.dtype)
+        self.model = loaded(settings.model, settings.device, settings.dtype, quant=settings.quant)
         peft.add_lora(self.model, lora_config(settings), settings.seed)
         callbacks: list[train.Callback] = [Measures(lambda: texts.batches.tokens_given, settings.device)]
         if folder is not None:

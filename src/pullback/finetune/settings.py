@@ -8,6 +8,10 @@ from dataclasses import dataclass
 _UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1}
 
 
+#: How frozen weights can be kept: as they are, or by a scheme of `pb.quant.quantize`.
+QUANT = ("none", "int8")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a run, with what they are when nobody says otherwise.
@@ -22,6 +26,7 @@ class Settings:
     validation: str | None = None
     device: str = "numpy"
     dtype: str | None = None  # of the frozen weights; None: as they are saved
+    quant: str = "none"  # how the frozen weights of layers are kept
 
     rank: int = 16
     alpha: float = 32.0

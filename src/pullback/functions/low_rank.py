@@ -9,6 +9,7 @@ from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..backends import portable
+from ..backends.portable.packed import Packed
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 class Projection(NamedTuple):
     """A weight (outputs, inputs) with `up` (outputs, rank) times `down` (rank, inputs) beside it.
 
-    `bias` and `factor` are (outputs,) or None; `chance` is that of dropout.
+    A packed weight is a constant. `bias` and `factor` are (outputs,) or None; `chance` is that of dropout.
     """
 
-    weight: Tensor
+    weight: Tensor | Packed
     bias: Tensor | None
     down: Tensor
     up: Tensor
@@ -45,11 +46,20 @@ def low_rank_linear(x: Any, projections: Sequence[Projection]) -> tuple[Tensor, 
     """
     x = asarray(x)
     tensors: list[Any] = [x]
+    rest: list[Any] = []
+    forms: list[Any] = []
     for one in projections:
         _check(x, one)
-        tensors += one[:5]
+        weight, form = one.weight, None
+        if isinstance(weight, Packed):
+            (weight, *more), form = weight
+            rest += more
+        forms.append(form)
+        tensors += [weight, *one[1:5]]
+    tensors += rest
     places = tuple([_place(x, one.chance) for one in projections])
-    static = tuple([one.scale for one in projections]), tuple([one.chance for one in projections]), places
+    scales, chances = tuple([one.scale for one in projections]), tuple([one.chance for one in projections])
+    static = scales, chances, places, tuple(forms)
     is_moving = any(type(tensor) is base.DualTensor for tensor in tensors)
     learned = any(tensor is not None and tensor.requires_grad for tensor in tensors[1:])
     if is_moving or (x.requires_grad and not learned):  # whose parts would not even keep x
@@ -83,9 +93,8 @@ def _place(x: Tensor, chance: float) -> Any:
 def _check(x: Tensor, one: Projection) -> None:
     if x.dtype.kind != "float":
         raise DtypeError(f"low_rank_linear: expected floating-point numbers, got {x.dtype.name}.")
-    tensors = [one.weight, *one[1:5]]
-    shapes = [None if tensor is None else tensor.shape for tensor in tensors]
-    outputs, inputs = one.weight.shape if one.weight.ndim == 2 else (-1, -1)
+    shapes = [None if tensor is None else tensor.shape for tensor in one[:5]]
+    outputs, inputs = one.weight.shape if len(one.weight.shape) == 2 else (-1, -1)
     rank = one.down.shape[0] if one.down.ndim else -1
     expected = [(outputs, inputs), (outputs,), (rank, inputs), (outputs, rank), (outputs,)]
     is_fitting = all(shape is None or shape == wanted for shape, wanted in zip(shapes, expected))

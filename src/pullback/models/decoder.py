@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..autodiff.checkpointing.strategies import checkpoint
 from ..autodiff.creation import asarray
+from ..backends.portable.packed import Packed
 from ..errors import ShapeError
 from ..functions.activations import silu
 from ..functions.attention import rotary_embedding, scaled_dot_product_attention
@@ -18,6 +19,7 @@ from ..nn.containers import ModuleList
 from ..nn.linear import Embedding, Linear, project
 from ..nn.module import Module
 from ..nn.normalization import RMSNorm
+from ..quant.layer import QuantizedLinear
 from ..tensors.tensor import Tensor
 from . import masks, rotary
 
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from .cache import Cache, LayerCache
     from .config import DecoderConfig
 
-#: Gives the tensor of a name and a shape: from a file, or drawn.
-Weights = Callable[[str, tuple[int, ...]], Tensor]
+#: Gives the tensor of a name and a shape: from a file, or drawn; the weight of a linear layer of the decoder in parts,
+#: if these are to be quantized.
+Weights = Callable[[str, tuple[int, ...]], Any]
 
 
 class Attention(Module):
@@ -132,7 +135,8 @@ class Decoder(Module):
 
 def _linear(weights: Weights, name: str, inputs: int, outputs: int, bias: bool) -> Linear:
     weight = weights(f"{name}.weight", (outputs, inputs))
-    return Linear.from_weight(weight, weights(f"{name}.bias", (outputs,)) if bias else None)
+    rest = weights(f"{name}.bias", (outputs,)) if bias else None
+    return QuantizedLinear(weight, rest) if isinstance(weight, Packed) else Linear.from_weight(weight, rest)
 
 
 def _norm(weights: Weights, name: str, features: int, eps: float) -> RMSNorm:

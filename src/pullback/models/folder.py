@@ -10,7 +10,9 @@ from ..backends import NUMPY, for_device
 from ..errors import ConfigurationError, FileFormatError, ShapeError
 from ..files.safetensors import read_arrays
 from ..nn.state import nearest
+from ..quant.quantizing import packed
 from .config import INDEX, WEIGHTS, read_config, read_json
+from .decoder import Weights
 from .language_model import LanguageModel
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ _BORROWS = "torch:cpu"  # beside "numpy": it reads files' memory, but knows none
 _FOLLOWS = (".rotary_emb.inv_freq",)  # saved by old programs, and no part of what is learned
 
 
-def load(folder: str | os.PathLike[str], device: str | None = None, dtype: Any = None) -> LanguageModel:
+def load(
+    folder: str | os.PathLike[str], device: str | None = None, dtype: Any = None, quantize: str | None = None
+) -> LanguageModel:
     """The language model of a Hugging Face folder: Llama 3, Qwen2 or Qwen3, as its config.json says.
 
     Weights are views of the files: they are read from the disk when they are first used, and there is no second copy of
@@ -35,6 +39,9 @@ def load(folder: str | os.PathLike[str], device: str | None = None, dtype: Any =
         Where the weights go, by default "numpy".
     dtype : dtype, optional
         What they are converted to; by default they stay as they are saved.
+    quantize : str, optional
+        A scheme of `pb.quant.quantize` ("int8"), in which the weights of the layers are kept. They are quantized one by
+        one, the embedding and the head are not, and nothing of the model requires a gradient then.
 
     Returns
     -------
@@ -56,7 +63,9 @@ def load(folder: str | os.PathLike[str], device: str | None = None, dtype: Any =
         raise FileNotFoundError(f"{folder}: no such folder. A model is a folder with config.json and {WEIGHTS}.")
     config = read_config(folder)
     saved = _Saved(folder, device, dtype)
-    model = LanguageModel(config, saved.take)
+    model = LanguageModel(config, saved.take if quantize is None else packing(saved.take, quantize))
+    if quantize is not None:
+        model.freeze()
     saved.check_all_taken({"lm_head.weight"} if config.tie_word_embeddings else set())
     return model
 
@@ -69,6 +78,26 @@ def dtype_in(folder: str | os.PathLike[str]) -> str:
         for array in arrays.values():
             sizes[array.dtype.name] = sizes.get(array.dtype.name, 0) + array.nbytes
     return max(sizes, key=lambda dtype: sizes[dtype], default="float32")
+
+
+def is_packed(name: str, shape: tuple[int, ...]) -> bool:
+    """Whether a weight is one of a linear layer of the decoder: embeddings and the head are not quantized."""
+    return len(shape) == 2 and ".layers." in name
+
+
+def packing(weights: Weights, scheme: str) -> Weights:
+    """The same weights, those of the decoder's linear layers quantized."""
+
+    def given(name: str, shape: tuple[int, ...]) -> Any:
+        weight = weights(name, shape)
+        if not is_packed(name, shape):
+            return weight
+        try:
+            return packed(weight, scheme)
+        except ValueError as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+
+    return given
 
 
 class _Saved:

@@ -13,6 +13,7 @@ from ..errors import ConfigurationError
 from ..files.atomic import atomic_write, remove_leftovers, sync_folder
 from ..files.safetensors import write_arrays
 from ..files.tensors import as_numpy
+from ..quant.layer import QuantizedLinear
 from .config import CONFIG, GENERATION, INDEX, WEIGHTS, to_entries
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ def save(
         raise FileNotFoundError(f"save: {os.fspath(like)} is no folder, and like= names one to copy from.")
     if type(largest_file) is not int or largest_file < 1:
         raise ConfigurationError(f"save: largest_file must be a number of bytes, got {largest_file!r}.")
+    if any(isinstance(module, QuantizedLinear) for module in model.modules()):
+        raise ConfigurationError(
+            "save: the weights are quantized, and a folder of this format has no place for their parts. Save what was "
+            "learned by `pb.peft.save_adapter`, and merge it with a model that is loaded without `quantize`."
+        )
     tensors = dict(model.state_dict())
     if model.config.tie_word_embeddings:
         del tensors["lm_head.weight"]

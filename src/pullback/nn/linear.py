@@ -56,8 +56,17 @@ class Linear(Module):
         """Draw the first values anew: uniform up to 1 / sqrt(in_features)."""
         init.uniform_by_inputs(self.weight, *([] if self.bias is None else [self.bias]), inputs=self.in_features)
 
-    def forward(self, x: Any) -> Tensor:
+    @property
+    def stored_weight(self) -> Any:
+        """What adapters are put beside: the weight, or its parts where it is quantized."""
+        return self.weight
+
+    def without_adapter(self, x: Any) -> Tensor:
+        """What the layer makes of `x` by its own weight and bias."""
         return linear(x, self.weight, self.bias)
+
+    def forward(self, x: Any) -> Tensor:
+        return self.without_adapter(x)
 
     @classmethod
     def project_all(cls, x: Any, layers: Sequence[Self]) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ from ..nn.module import Module
 from ..random import Generator
 from ..tensors.tensor import Tensor
 from .config import LoraConfig
-from .layer import ADAPTER, LoraLinear, attach, detach
+from .layer import ADAPTER, LoraLinear, attach
 from .targets import find_layers
 
 Model = TypeVar("Model", bound=Module)
@@ -127,7 +127,8 @@ def merge(model: Model) -> Model:
     """
     layers = adapted_layers(model)
     for name, layer in layers.items():
-        places = [place for owner, module in model.named_modules() for place in _places(owner, module, layer.weight)]
+        weight = vars(layer).get("weight")  # which a quantized layer has not
+        places = [place for owner, module in model.named_modules() for place in _places(owner, module, weight)]
         if len(places) > 1:
             raise ConfigurationError(
                 f"merge: the weight of {name!r} is used in several places ({', '.join(places)}), and the others must "
@@ -138,9 +139,9 @@ def merge(model: Model) -> Model:
     return model
 
 
-def _places(name: str, module: Module, tensor: Tensor) -> list[str]:
+def _places(name: str, module: Module, tensor: Tensor | None) -> list[str]:
     """The names of a tensor in the model, as far as the module of this name holds it itself."""
-    return [f"{name}.{path}".lstrip(".") for path, value in module._entries() if value is tensor]
+    return [f"{name}.{path}".lstrip(".") for path, value in module._entries() if value is tensor is not None]
 
 
 def unmerge(model: Model) -> Model:
@@ -168,5 +169,5 @@ def remove(model: Model) -> Model:
     )
     """
     for layer in adapted_layers(model).values():
-        detach(layer)
+        layer.take_out()
     return model

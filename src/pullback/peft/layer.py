@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Sequence
 
+from ..backends.portable.packed import Packed
 from ..dtypes import float32
 from ..functions.filled import empty, zeros
 from ..functions.linear import linear
@@ -13,6 +14,8 @@ from ..modes import no_grad
 from ..nn import init
 from ..nn.linear import Linear
 from ..nn.module import Parameter
+from ..quant.layer import QuantizedLinear
+from ..quant.quantizing import become_plain
 from ..random import Generator
 from ..tensors.tensor import Tensor
 from .config import LoraConfig
@@ -52,12 +55,13 @@ class LoraLinear(Linear):
     def project_all(cls, x: Any, layers: Sequence[LoraLinear]) -> tuple[Tensor, ...]:
         """What several layers make of one input, as one operation."""
         if any(layer.merged for layer in layers):
-            return tuple([linear(x, layer.weight, layer.bias) for layer in layers])
+            return tuple([layer.without_adapter(x) for layer in layers])
         return low_rank_linear(x, [layer._projection() for layer in layers])
 
     def _projection(self) -> Projection:
         chance = float(self.config.dropout) if self.training else 0.0
-        return Projection(self.weight, self.bias, self.lora_A, self.lora_B, self._factor(), self.scale, chance)
+        factor = self._factor()
+        return Projection(self.stored_weight, self.bias, self.lora_A, self.lora_B, factor, self.scale, chance)
 
     def _factor(self) -> Tensor | None:
         """What DoRA multiplies the outputs with; the lengths that it divides by count as constants."""
@@ -89,9 +93,47 @@ class LoraLinear(Linear):
                 self.weight[...] = self.original_weight
             del self.original_weight
 
+    def take_out(self) -> None:
+        """Make the layer a plain one, whose weight is what it is now."""
+        for name in ("config", "rank", "alpha", *ADAPTER, *(["original_weight"] if self.merged else [])):
+            delattr(self, name)
+        self.__class__ = _WITHOUT[type(self)]
+
     def extra_repr(self) -> str:
         kind = "DoRA" if self.lora_magnitude_vector is not None else "LoRA"
         return f"{super().extra_repr()}, {kind} of rank {self.rank}"
+
+
+class QuantizedLoraLinear(LoraLinear, QuantizedLinear):
+    """The same of a quantized layer; while it is merged it has a weight that is not quantized beside the other."""
+
+    merged_weight: Tensor  # what the adapter is merged with has the values that the quantized weight stands for
+
+    @property
+    def merged(self) -> bool:
+        return "merged_weight" in vars(self)
+
+    def without_adapter(self, x: Any) -> Tensor:
+        return linear(x, self.merged_weight, self.bias) if self.merged else super().without_adapter(x)
+
+    def merge(self) -> None:
+        if not self.merged:
+            self.register_buffer("merged_weight", self.adapted_weight(), persistent=False)
+
+    def unmerge(self) -> None:
+        if self.merged:
+            del self.merged_weight
+
+    def take_out(self) -> None:
+        weight = self.merged_weight if self.merged else None
+        self.unmerge()
+        super().take_out()
+        if weight is not None:
+            become_plain(self, weight)
+
+
+_WITH: dict[type, type] = {Linear: LoraLinear, QuantizedLinear: QuantizedLoraLinear}
+_WITHOUT = {adapted: plain for plain, adapted in _WITH.items()}
 
 
 def attach(layer: Linear, config: LoraConfig, rank: int, alpha: float, generator: Generator | None) -> None:
@@ -99,11 +141,12 @@ def attach(layer: Linear, config: LoraConfig, rank: int, alpha: float, generator
 
     Adapters of weights in half precision are in float32: their steps are too small for less.
     """
-    dtype = float32 if layer.weight.dtype.itemsize == 2 else layer.weight.dtype
-    device = layer.weight.device
+    stored = layer.stored_weight
+    values = stored.parts[-1] if isinstance(stored, Packed) else stored  # whose dtype the layer computes in
+    dtype, device = float32 if values.dtype.itemsize == 2 else values.dtype, values.device
     down = Parameter(empty((rank, layer.in_features), dtype=dtype, device=device))
     init.kaiming_uniform_(down, a=math.sqrt(5), generator=generator)
-    layer.__class__ = LoraLinear
+    layer.__class__ = _WITH[type(layer)]
     assert isinstance(layer, LoraLinear)
     layer.config, layer.rank, layer.alpha = config, rank, alpha
     layer.lora_A = down
@@ -111,10 +154,3 @@ def attach(layer: Linear, config: LoraConfig, rank: int, alpha: float, generator
     layer.lora_magnitude_vector = None
     if config.dora:
         layer.lora_magnitude_vector = Parameter(row_norms(layer.weight, down, layer.lora_B, 1.0), dtype)
-
-
-def detach(layer: LoraLinear) -> None:
-    """Make a layer with an adapter a plain one, whose weight is what it is now."""
-    for name in ("config", "rank", "alpha", *ADAPTER, *(["original_weight"] if layer.merged else [])):
-        delattr(layer, name)
-    layer.__class__ = Linear  # type: ignore[assignment]

@@ -8,6 +8,7 @@ from ..errors import ConfigurationError
 from ..nn.linear import Embedding, Linear
 from ..nn.module import Module
 from ..nn.state import nearest
+from ..quant.layer import QuantizedLinear
 from .config import ALL_LINEAR, fits, names
 
 _HEAD = "lm_head"
@@ -38,7 +39,7 @@ def find_layers(model: Module, targets: Iterable[str]) -> dict[str, Linear]:
         chosen.update(found)
     layers = {name: layer for name, layer in linear.items() if name in chosen}
     for name, layer in layers.items():
-        if type(layer) is not Linear:
+        if type(layer) not in (Linear, QuantizedLinear):
             raise ConfigurationError(
                 f"{name!r} is {type(layer).__name__}, a class of its own: only layers that are pb.nn.Linear itself can "
                 f"be adapted. Leave it out of the targets."
@@ -48,7 +49,7 @@ def find_layers(model: Module, targets: Iterable[str]) -> dict[str, Linear]:
 
 def _is_head(name: str, modules: dict[str, Module]) -> bool:
     """Whether a linear layer makes a language model's logits."""
-    weight = vars(modules[name])["weight"]
+    weight = vars(modules[name]).get("weight")  # a quantized layer has its parts
     tables = [vars(module)["weight"] for module in modules.values() if isinstance(module, Embedding)]
     return names(name, _HEAD) or any(table is weight for table in tables)
 

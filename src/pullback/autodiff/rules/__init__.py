@@ -42,6 +42,7 @@ from . import (
     losses,
     low_rank,
     normalization,
+    packed,
     pooling,
     quantized,
     recurrent,
@@ -72,5 +73,6 @@ MODULES = (
     scan.rules,
     recurrent.rules,
     special.rules,
+    packed.rules,
     quantized.rules,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from ...backends.portable.core import raw_dtype
@@ -16,19 +17,20 @@ from ...backends.portable.low_rank import (
     share_input,
     stacked_downs,
 )
+from ...backends.portable.packed import expanded
 
 
 def rules(xp: Any, op: Any) -> None:
     mT = xp.matrix_transpose
 
     def through_weights(
-        pairs: Any, part: LowRank, want: LowRank, matrix: Any, needs_x: bool, chance: float, place: Any
+        pairs: Any, weight: Any, want: LowRank, matrix: Any, needs_x: bool, chance: float, place: Any
     ) -> tuple[Any, Any]:
         """The gradients of x and of a weight from pairs of what it was multiplied with and the product's cotangent."""
         x_total = weight_total = None
         for factor, g in pairs:
             if needs_x:
-                grad = xp.matmul(g, part.weight)
+                grad = xp.matmul(g, weight)
                 grad = grad if factor is matrix else dropped(xp, grad, chance, place)
                 x_total = grad if x_total is None else x_total + grad
             if want.weight:
@@ -49,7 +51,7 @@ def rules(xp: Any, op: Any) -> None:
         return total, [xp.matmul(mT(g), x) for g, x in zip(thin, seen)] if wanted else None
 
     def low_rank_linear_xs(
-        g: Any, xs: Any, xs_dtype: Any, scales: Any, chances: Any, places: Any, needs: Any
+        g: Any, xs: Any, xs_dtype: Any, scales: Any, chances: Any, places: Any, forms: Any, needs: Any
     ) -> list[Any]:
         """The gradients of x and of each projection's arrays.
 
@@ -58,8 +60,8 @@ def rules(xp: Any, op: Any) -> None:
         that of `factor`, which is a sum over the projection before it.
         """
         live = [i for i, part in enumerate(g) if part is not None]
-        x, parts = low_rank_parts(xs)
-        needs_x, wants = low_rank_parts(needs)
+        x, parts = low_rank_parts(xs, forms)
+        needs_x, wants = low_rank_parts(needs, (None,) * len(forms))
         parts, wants, scales = ([values[i] for i in live] for values in (parts, wants, scales))
         masks = [(chances[i], places[i]) for i in live]
         matrix = as_matrix(xp, x)
@@ -71,19 +73,20 @@ def rules(xp: Any, op: Any) -> None:
         found: dict[int, LowRank] = {}
         for i, part, want, own, h, scale, mask in zip(live, parts, wants, seen, hidden, scales, masks):
             rows = as_matrix(xp, g[i])
+            values = expanded(xp, part.weight, raw_dtype(x)) if needs_x or want.factor else None
             inner = rows if part.factor is None else xp.narrowed(rows * part.factor, raw_dtype(rows))
             if part.factor is not None and own is not matrix:
                 pairs = [(matrix, rows), (own, inner - rows)]  # x weight^T + (factor - 1) * own weight^T
             else:
                 pairs = [(matrix, inner)]
-            grad, weight = through_weights(pairs, part, want, matrix, needs_x, *mask)
+            grad, weight = through_weights(pairs, values, want, matrix, needs_x, *mask)
             x_total = grad if x_total is None else x_total + grad
             if thin_needed:
                 thin.append(xp.matmul(inner, part.up) * scale)
             up = xp.matmul(mT(inner), h * scale) if want.up else None
             factor = None
             if want.factor:
-                product = xp.matmul(own, mT(part.weight)) + xp.matmul(h * scale, mT(part.up))
+                product = xp.matmul(own, mT(values)) + xp.matmul(h * scale, mT(part.up))
                 factor = xp.sum(rows * product, (-2,), False)
             found[i] = LowRank(weight, xp.sum(rows, (-2,), False) if want.bias else None, None, up, factor)
         if thin_needed:
@@ -96,10 +99,12 @@ def rules(xp: Any, op: Any) -> None:
         gradients = [x_total]
         for i in range(len(g)):
             gradients.extend(found.get(i, nothing))
-        return [None if grad is None else xp.narrowed(grad, dtype) for grad, dtype in zip(gradients, xs_dtype)]
+        all_of = zip_longest(gradients, xs_dtype)  # the other parts of packed weights have none
+        return [None if grad is None else xp.narrowed(grad, dtype) for grad, dtype in all_of]
 
-    # x, and (weight, bias, down, up, factor) of each projection; the mask of one without dropout is at no place
+    # x, and (weight, bias, down, up, factor) of each projection, then the other parts of packed weights, which have
+    # forms; the mask of one without dropout is at no place
     op(
-        "low_rank_linear", "*xs", "scales chances places", outputs="*outs", autocast="half", real=True,
+        "low_rank_linear", "*xs", "scales chances places forms", outputs="*outs", autocast="half", real=True,
         expands="always", xs=low_rank_linear_xs,
     )  # fmt: skip

@@ -31,6 +31,7 @@ _MODULES = (
     "scan",
     "recurrent",
     "special",
+    "packed",
     "quantized",
 )
 

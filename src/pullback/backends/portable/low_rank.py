@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .core import raw_dtype
+from .packed import Packed, expanded
 
 
 class LowRank(NamedTuple):
@@ -17,38 +18,48 @@ class LowRank(NamedTuple):
     factor: Any
 
 
-def low_rank_linear(xp: Any, xs: Any, scales: Any, chances: Any, places: Any) -> tuple[Any, ...]:
+def low_rank_linear(xp: Any, xs: Any, scales: Any, chances: Any, places: Any, forms: Any) -> tuple[Any, ...]:
     """The projections of `x`: factor * (x weight^T + scale * (x down^T) up^T) + bias each, without axes in between.
 
     With a chance of dropout, everything but x weight^T + bias has its own mask on `x`.
     """
-    x, projections = low_rank_parts(xs)
+    x, projections = low_rank_parts(xs, forms)
     *leading, _ = x.shape
     x = as_matrix(xp, x)
     seen = seen_inputs(xp, x, chances, places)
     outs = []
     for part, own, hidden, scale in zip(projections, seen, hidden_values(xp, seen, projections), scales):
         change = xp.matmul(hidden * scale, xp.matrix_transpose(part.up))
+        weight = expanded(xp, part.weight, raw_dtype(x))
         if part.factor is None:
-            out = xp.linear(x, part.weight, part.bias)
+            out = xp.linear(x, weight, part.bias)
             dtype = raw_dtype(out)
             out = out + change
         else:
-            out = xp.linear(own, part.weight, None)
+            out = xp.linear(own, weight, None)
             dtype = raw_dtype(out)
             out = (out + change) * part.factor
             if own is not x:
-                out = out + xp.linear(x - own, part.weight, part.bias)
+                out = out + xp.linear(x - own, weight, part.bias)
             elif part.bias is not None:
                 out = out + part.bias
         outs.append(xp.reshape(xp.narrowed(out, dtype), (*leading, part.weight.shape[0])))
     return tuple(outs)
 
 
-def low_rank_parts(xs: Any) -> tuple[Any, list[LowRank]]:
-    """What is in the operation's list of arrays, also in one of gradients or flags instead."""
+def low_rank_parts(xs: Any, forms: Any) -> tuple[Any, list[LowRank]]:
+    """What is in the operation's list of arrays, also in one of flags instead: x, and the arrays of each projection.
+
+    Of packed weights (those that have a form) the first part is with these, the others are behind all of them.
+    """
     count = len(LowRank._fields)
-    return xs[0], [LowRank(*xs[start : start + count]) for start in range(1, len(xs), count)]
+    projections = [LowRank(*xs[1 + count * i : 1 + count * (i + 1)]) for i in range(len(forms))]
+    rest = iter(xs[1 + count * len(forms) :])
+    for i, form in enumerate(forms):
+        if form is not None:
+            parts = (projections[i].weight, *[next(rest) for _ in form.part_names[1:]])
+            projections[i] = projections[i]._replace(weight=Packed(parts, form))
+    return xs[0], projections
 
 
 def as_matrix(xp: Any, x: Any) -> Any:

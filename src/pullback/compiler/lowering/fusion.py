@@ -162,7 +162,7 @@ def _join_siblings(groups: list[Group]) -> None:
             continue  # these were tried where it is made
         first = nodes[0]
         for node in nodes[1:]:
-            if node.group is first.group:
+            if node.group is first.group or (_only_expands(node.group) and _only_expands(first.group)):
                 continue
             x = next(o for o in first.operands if o.root is root)
             y = next(o for o in node.operands if o.root is root)
@@ -179,6 +179,15 @@ def _join_siblings(groups: list[Group]) -> None:
         if last is not None and last.nodes:
             join(group, last, [], []) if last.ancestors & group.bits else join(last, group, [], [])
         last = group if group.nodes else last
+
+
+def _only_expands(group: Group) -> bool:
+    """Whether a group makes more of what is given than that is, such as a weight that is stored in fewer bits.
+
+    Each of those runs just before it is needed: one loop for two of them would save little, and keep the later one's
+    values from the first on.
+    """
+    return not group.ancestors and group.nodes[-1].root.nbytes > sum([root.nbytes for root in group.reads])
 
 
 def join(

@@ -22,7 +22,7 @@ _EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation
 
 #: Kernels that take functions, constants of other kinds than arrays, or places in random streams inside of other
 #: arguments: what they do with symbols is written down.
-_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul", "low_rank_linear"))
+_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul", "packed_linear", "low_rank_linear"))
 
 
 _MANY_CLASSES = 1024

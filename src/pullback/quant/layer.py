@@ -1,0 +1,60 @@
+"""A linear layer whose weight is quantized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autodiff.tables import TENSORS
+from ..backends.portable.packed import Form, Packed, expanded
+from ..dtypes import BY_NAME
+from ..functions.packed import packed_linear
+from ..nn.linear import Linear
+from ..tensors.tensor import Tensor
+
+
+class QuantizedLinear(Linear):
+    """A linear layer whose weight is kept in the parts of a quantization scheme, which are buffers: it is not learned.
+
+    The weight is expanded where it is used, forward and backward, and not kept. `pb.quant.quantize` makes layers these.
+
+    >>> import pullback as pb
+    >>> layer = pb.nn.Linear(3, 2)
+    >>> pb.quant.quantize(pb.nn.Sequential(layer))
+    Sequential(
+      (0): QuantizedLinear(in_features=3, out_features=2, bias=True, int8)
+    )
+    >>> layer.codes.dtype.name, layer.scales.shape
+    ('int8', (2, 1))
+    """
+
+    form: Form
+
+    def __init__(self, weight: Packed, bias: Tensor | None = None) -> None:
+        self.register_parameter("bias", bias)
+        self.hold(weight)
+
+    def hold(self, weight: Packed) -> None:
+        """Have this weight from now on."""
+        self.form = weight.form
+        self.out_features, self.in_features = weight.shape
+        for name, part in zip(weight.form.part_names, weight.parts):
+            self.register_buffer(name, part)
+
+    @property
+    def stored_weight(self) -> Packed:
+        return Packed(tuple([getattr(self, name) for name in self.form.part_names]), self.form)
+
+    @property
+    def weight(self) -> Tensor:  # type: ignore[override]
+        """The weight expanded, a constant of the dtype that it had."""
+        values: Tensor = expanded(TENSORS, self.stored_weight, BY_NAME[self.form.dtype])
+        return values
+
+    def reset_parameters(self) -> None:
+        raise TypeError("QuantizedLinear: a quantized weight is not drawn. Quantize a layer that has its values.")
+
+    def without_adapter(self, x: Any) -> Tensor:
+        return packed_linear(x, self.stored_weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, {self.form.scheme}"

@@ -1,0 +1,126 @@
+"""Making layers of models quantized ones."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Sequence, TypeVar
+
+from .. import modes
+from ..autodiff.base import created
+from ..backends.portable.packed import Form, Packed
+from ..dtypes import float32
+from ..errors import ConfigurationError
+from ..nn.linear import Linear
+from ..nn.module import Module
+from ..tensors.quantized import quantize as quantize_tensor
+from ..tensors.tensor import Tensor
+from .layer import QuantizedLinear
+
+Model = TypeVar("Model", bound=Module)
+
+
+def packed(weight: Tensor, scheme: str = "int8") -> Packed:
+    """A matrix in the parts of a scheme, with a scale for each of its rows; scales are in float32 or wider.
+
+    >>> import pullback as pb
+    >>> pb.quant.packed(pb.asarray([[1.27, -0.5]])).parts
+    (tensor([[127, -50]], dtype=int8), tensor([[0.01]]))
+    """
+    values = weight.detach()
+    quantized = quantize_tensor(values.astype(float32) if values.dtype.itemsize < 4 else values, scheme, axis=0)
+    raw = quantized._raw
+    form = Form(scheme, raw.axis, tuple(raw.shape), values.dtype.name)
+    return Packed(tuple([created(part) for part in raw.parts]), form)
+
+
+def quantize(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head", "*.lm_head")) -> Model:
+    """Freeze a model and keep the weights of its linear layers in a quantization scheme; returns the model.
+
+    Layers stay the same objects. Their weights are expanded where they are used; nothing of them is learned, but
+    adapters beside them can be (`pb.peft.add_lora`).
+
+    Parameters
+    ----------
+    model : Module
+        Of any kind, with `pb.nn.Linear` in it.
+    scheme : str
+        "int8": 8-bit integers with a scale for each row.
+    skip : list of str
+        Names of layers, or patterns, that stay as they are: by default the layer of the output.
+
+    Returns
+    -------
+    Module
+        The model itself.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> model = pb.nn.Sequential(pb.nn.Linear(64, 64), pb.nn.ReLU(), pb.nn.Linear(64, 2))
+    >>> pb.quant.quantize(model, skip=["2"])
+    Sequential(
+      (0): QuantizedLinear(in_features=64, out_features=64, bias=True, int8)
+      (1): ReLU()
+      (2): Linear(in_features=64, out_features=2, bias=True)
+    )
+    """
+    modes.refuse_in_trace("Quantizing a model changes what its layers are. Do it before the call.")
+    layers = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, Linear) and not any(fnmatchcase(name, pattern) for pattern in skip)
+    ]
+    for name, layer in layers:
+        if type(layer) is not Linear:
+            raise ConfigurationError(
+                f"quantize: {name!r} is a {type(layer).__name__}. Quantize a model before it gets adapters, and once."
+            )
+    if not layers:
+        raise ConfigurationError(f"quantize: {type(model).__name__} has no linear layers beside {', '.join(skip)}.")
+    made = []
+    for name, layer in layers:
+        try:
+            made.append(packed(layer.weight, scheme))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    model.freeze()
+    for (_, layer), weight in zip(layers, made):
+        become_quantized(layer, weight)
+    return model
+
+
+def dequantize(model: Model) -> Model:
+    """Make quantized layers plain ones, with the values that their weights stand for; returns the model.
+
+    >>> import pullback as pb
+    >>> pb.quant.dequantize(pb.quant.quantize(pb.nn.Sequential(pb.nn.Linear(3, 2))))
+    Sequential(
+      (0): Linear(in_features=3, out_features=2, bias=True)
+    )
+    """
+    modes.refuse_in_trace("Dequantizing a model changes what its layers are. Do it before the call.")
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, QuantizedLinear)}
+    for name, layer in layers.items():
+        if type(layer) is not QuantizedLinear:
+            raise ConfigurationError(
+                f"dequantize: {name!r} is a {type(layer).__name__}. Take adapters out first, by `pb.peft.remove`."
+            )
+    for layer in layers.values():
+        become_plain(layer, layer.weight)
+    return model
+
+
+def become_quantized(layer: Linear, weight: Packed) -> None:
+    """Make a linear layer one of this weight; it stays the same object, in all places where it is."""
+    del layer.weight
+    layer.__class__ = QuantizedLinear
+    assert isinstance(layer, QuantizedLinear)
+    layer.hold(weight)
+
+
+def become_plain(layer: QuantizedLinear, weight: Tensor) -> None:
+    """Make a quantized layer a plain one of this weight, frozen; it stays the same object."""
+    for name in (*layer.form.part_names, "form"):
+        delattr(layer, name)
+    layer.__class__ = Linear  # type: ignore[assignment]
+    layer.register_parameter("weight", weight)

@@ -53,8 +53,8 @@ class Operation:
         "name", "inputs", "static", "defaults", "residuals", "outputs", "variadic", "many_outputs",
         "has_several_outputs", "is_simple", "differentiable",
         "elementwise", "linear", "composite", "masking", "singular", "cheap",
-        "autocast", "dtypes", "real", "scalar", "commutes", "reduces", "moves", "expands", "standard", "numpy", "scipy",
-        "shape", "instead", "batch",
+        "autocast", "converts", "dtypes", "real", "scalar", "commutes", "reduces", "moves", "expands", "standard",
+        "numpy", "scipy", "shape", "instead", "batch",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +72,7 @@ class Operation:
         masking: bool = False,
         cheap: bool | None = None,
         autocast: str = "widest",
+        converts: Callable[..., int] | None = None,
         dtypes: str = "",
         real: bool = False,
         scalar: bool = False,
@@ -107,6 +108,7 @@ class Operation:
         if autocast not in AUTOCAST or dtypes not in DTYPES:
             raise TypeError(f"operation {name!r}: autocast={autocast!r}, dtypes={dtypes!r}.")
         self.autocast = autocast
+        self.converts = converts
         self.dtypes = dtypes
         self.real = real
         self.scalar = scalar

@@ -417,7 +417,7 @@ def test_only_half_precisions_can_be_asked_for(dtype) -> None:
 
 def halved(tensor: pb.Tensor) -> Any:
     """The array that a product inside the block computes with."""
-    converted = modes.current().autocast.cast(OPERATIONS["matmul"], (tensor, tensor))[0]
+    converted = modes.current().autocast.cast(OPERATIONS["matmul"], (tensor, tensor), ())[0]
     assert converted.requires_grad is modes.is_recording()
     return converted._raw
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.backends.quantized import SCHEMES, QuantizedArray, Scheme, register_scheme
+from pullback.backends.quantization import SCHEMES, Scheme, register_scheme
+from pullback.backends.quantized import QuantizedArray
 from pullback.dtypes import DType
 
 from . import strict

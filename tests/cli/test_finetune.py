@@ -129,7 +129,8 @@ def test_a_run_that_fails_gives_back_the_one_that_it_was_to_replace(finetune, ba
 
 #: Every option, with a value that is not its default's: on the command line, and in TOML.
 EVERY = {
-    "device": ("numpy", '"numpy"'), "dtype": ("float16", '"float16"'), "rank": ("3", "3"), "alpha": ("9", "9"),
+    "device": ("numpy", '"numpy"'), "dtype": ("float16", '"float16"'), "quant": ("int8", '"int8"'),
+    "rank": ("3", "3"), "alpha": ("9", "9"),
     "dropout": ("0.2", "0.2"), "targets": (["q_proj", "v_proj"], '["q_proj", "v_proj"]'), "rslora": (True, "true"),
     "dora": (True, "true"), "steps": ("3", "3"), "batch": ("3", "3"), "seq": ("50", "50"), "accumulate": ("2", "2"),
     "pack": (False, "false"), "train_on": ("all", '"all"'), "too_long": ("skip", '"skip"'), "lr": ("1e-3", "1e-3"),
@@ -234,7 +235,7 @@ def refused(finetune, tmp_path):
         (["--dropout", "1"], "--dropout: expected a number from 0 to below 1, got 1"),
         (["--dtype", "int8"], '--dtype: expected one of float32, bfloat16, float16, got "int8"'),
         (["--checkpointing", "2QiB"], '--checkpointing: expected "none", "balanced", "layers", or a size such as'),
-        (["--quant", "int3"], '--quant: expected one of none, int8, got "int3"'),
+        (["--quant", "int3"], '--quant: expected one of none, int8, int4, nf4, fp8, got "int3"'),
         (["--date", "2026-02-30"], '--date: expected a date such as 2026-01-31, got "2026-02-30"'),
         (["--epochs", "2"], "--epochs and --steps both say how long a run is: leave one of them out."),
         (["--validate-every", "2"], "--validate-every: expected `validation` beside it, a file of texts"),

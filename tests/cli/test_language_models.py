@@ -136,6 +136,41 @@ def test_an_adapter_of_quantized_weights_is_used_and_merged_with_them(pullback, 
     np.testing.assert_allclose(merged, expected, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("scheme", ["int8", "nf4"])
+def test_quantize_writes_a_model_that_the_other_commands_take(pullback, generate, tiny, adapter, scheme, tmp_path):
+    given = ["quantize", "--model", tiny.model, "--quant", scheme]
+    told = pullback(*given, "--out", "small")
+    assert told.code == 0 and re.search(r"^model\.layers\.1\.mlp\.down_proj +\d+\.\d\d +\d+\.\d\d% ", told.out, re.M)
+    assert re.search(r"^quantized: .*small \(\d\.\d MiB to \d\.\d MiB\)$", told.out, re.M)
+    small, rounded = (pb.models.load(folder, quantize=scheme) for folder in (tmp_path / "small", tiny.model))
+    tokens = np.arange(10)[None]
+    assert (small(tokens).numpy() == rounded(tokens).numpy()).all()
+    assert {path.name for path in tiny.model.iterdir()} == {path.name for path in (tmp_path / "small").iterdir()}
+    model = pb.peft.load_adapter(rounded, adapter)
+    tokenizer = Tokenizer(tiny.model)
+    asked = tokenizer.encode_chat([{"role": "user", "content": QUESTION}], add_generation_prompt=True)
+    greedy = ["generate", "--model", "small", "--max-tokens", 12, "--temperature", 0, "--adapter", adapter]
+    assert pullback(*greedy, QUESTION).out == answer(model, tokenizer, asked) + "\n"
+    assert pullback("merge", "--model", "small", "--adapter", adapter, "--out", "merged").code == 0
+    expected = model(tokens).detach().numpy()
+    merged = pb.models.load(tmp_path / "merged")(tokens).detach().numpy()
+    np.testing.assert_allclose(merged, expected, atol=1e-5 * np.abs(expected).max())
+    tuned = ["finetune", "--model", "small", "--data", tiny.data, "--rank", 2, "--seq", 48, "--steps", 2, "--quiet"]
+    assert pullback(*tuned, "--out", "run").code == 0
+    assert pullback(*given, "--quiet", "--out", "again").out.count("\n") == 1
+
+
+def test_what_cannot_be_quantized(refused, tiny, tmp_path):
+    assert "required: --quant" in refused("quantize", "--model", tiny.model, "--out", "small")
+    assert "invalid choice: 'none'" in refused("quantize", "--model", tiny.model, "--out", "small", "--quant", "none")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    given = ["quantize", "--model", tiny.model, "--quant", "int8"]
+    assert "not an empty folder" in refused(*given, "--out", "full")
+    assert "nowhere" in refused("quantize", "--model", tmp_path / "nowhere", "--quant", "int8", "--out", "small")
+    assert not (tmp_path / "small").exists()
+
+
 def test_what_cannot_be_merged(refused, tiny, adapter, tmp_path):
     given = ["merge", "--model", tiny.model, "--adapter"]
     (tmp_path / "mine").mkdir()

@@ -468,9 +468,95 @@ def test_weights_that_cannot_be_quantized_are_named(tmp_path: Path) -> None:
         pb.models.load(tmp_path, quantize="int8")
 
 
-def test_quantized_models_are_not_saved_as_folders(tmp_path: Path) -> None:
-    pb.models.save(tiny(), tmp_path / "first")
-    model = pb.models.load(tmp_path / "first", quantize="int8")
-    with pytest.raises(pb.ConfigurationError, match="the weights are quantized"):
-        pb.models.save(model, tmp_path / "second")
-    assert names(tmp_path) == {"first"}
+@needs_ml_dtypes
+@pytest.mark.parametrize("largest_file", [10**9, 4_000], ids=["one file", "shards"])
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize("scheme", ["int8", "int4", "nf4", "fp8"])
+def test_quantized_models_are_saved_and_loaded(scheme: str, device: str, largest_file: int, tmp_path: Path) -> None:
+    require(device)
+    pb.models.save(tiny(dtype=pb.bfloat16), tmp_path / "first")
+    model = pb.models.load(tmp_path / "first", device, quantize=scheme)
+    pb.models.save(model, tmp_path / "second", largest_file)
+    assert pb.models.folder.dtype_in(tmp_path / "second") == "bfloat16"
+    for quantize in (None, scheme):
+        again = pb.models.load(tmp_path / "second", device, quantize=quantize)
+        assert not any(parameter.requires_grad for parameter in again.parameters())
+        expected, found = model.state_dict(), again.state_dict()
+        assert expected.keys() == found.keys()
+        assert all(bool((found[name] == tensor).all()) for name, tensor in expected.items())
+        assert np.array_equal(logits(again), logits(model))
+        assert again.model.layers[0].mlp.up_proj.weight.dtype == pb.bfloat16
+    wide = pb.models.load(tmp_path / "second", device, dtype="float32")
+    assert wide.model.layers[0].mlp.up_proj.weight.dtype == wide.model.norm.weight.dtype == pb.float32
+    np.testing.assert_allclose(logits(wide), logits(model), atol=0.1 * np.abs(logits(model)).max())
+    pb.models.save(pb.quant.dequantize(again), tmp_path / "third")
+    assert np.array_equal(logits(pb.models.load(tmp_path / "third", device)), logits(model))
+
+
+def test_parts_of_quantized_weights_are_views_of_the_files(tmp_path: Path) -> None:
+    pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
+    layer = pb.models.load(tmp_path).model.layers[0].mlp.up_proj
+    assert not map_of(layer.codes).flags.writeable and np.shares_memory(layer.codes.data, map_of(layer.codes))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_head_may_be_quantized_too(ties: bool, tmp_path: Path) -> None:
+    """It has weights of its own then."""
+    model = pb.quant.quantize(tiny(tie_word_embeddings=ties), "int8", skip=())
+    pb.models.save(model, tmp_path)
+    again = pb.models.load(tmp_path)
+    assert type(again.lm_head) is pb.quant.QuantizedLinear and not again.config.tie_word_embeddings
+    assert np.array_equal(logits(again), logits(model))
+
+
+def test_some_layers_may_be_plain(tmp_path: Path) -> None:
+    model = pb.quant.quantize(tiny(), "int4", skip=("*down_proj", "lm_head"))
+    pb.models.save(model, tmp_path)
+    again = pb.models.load(tmp_path)
+    assert type(again.model.layers[1].mlp.down_proj) is pb.nn.Linear
+    assert np.array_equal(logits(again), logits(model))
+
+
+def test_layers_that_are_quantized_in_different_ways_are_not_saved(tmp_path: Path) -> None:
+    model = pb.quant.quantize(tiny(), "int4", skip=("*down_proj", "lm_head"))
+    pb.quant.quantize(model.model.layers[0].mlp, "nf4", skip=("gate_proj", "up_proj"))
+    with pytest.raises(pb.ConfigurationError, match=r"in different ways .* as int4 of float32, .* as nf4"):
+        pb.models.save(model, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"quant_method": "gptq", "bits": 4}, "the weights are quantized by 'gptq'"),
+        ("nf4", "the weights are quantized by None"),
+        ({"quant_method": "pullback", "scheme": "int3", "dtype": "float32"}, "says scheme 'int3'"),
+        ({"quant_method": "pullback", "scheme": ["nf4"], "dtype": "float32"}, "says scheme"),
+        ({"quant_method": "pullback", "scheme": "nf4", "dtype": "int8"}, "and dtype 'int8'"),
+        ({"quant_method": "pullback", "scheme": "int8", "dtype": "float32"}, "has shape|is uint8, expected int8"),
+    ],
+)
+def test_entries_of_quantization_that_cannot_be(entry: Any, message: str, tmp_path: Path) -> None:
+    pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
+    entries = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(entries | {"quantization_config": entry}))
+    with pytest.raises((pb.ConfigurationError, pb.ShapeError), match=message) as caught:
+        pb.models.load(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_parts_that_do_not_fit(tmp_path: Path) -> None:
+    pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
+    with pytest.raises(pb.ConfigurationError, match="the weights are quantized as 'nf4', not 'int8'"):
+        pb.models.load(tmp_path, quantize="int8")
+    stem = "model.layers.1.mlp.up_proj."
+    arrays, _ = read_arrays(tmp_path / "model.safetensors")
+    for name, array, message in (
+        ("codes", arrays[stem + "codes"][:-1], "has shape"),
+        ("codes", arrays[stem + "codes"].astype(np.int8), "is int8, expected uint8"),
+        ("scale_offset", None, "lack 'model.layers.1.mlp.up_proj.scale_offset'"),
+    ):
+        pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
+        change(tmp_path, stem + name, array)
+        with pytest.raises((pb.ConfigurationError, pb.ShapeError), match=message):
+            pb.models.load(tmp_path)

@@ -40,19 +40,21 @@ def _two(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: Any, up2:
         )
 
 
-def _packed(array: Any) -> Any:
-    return pb.quant.packed(pb.asarray(array))
+def _packed(array: Any, scheme: str = "int8") -> Any:
+    return pb.quant.packed(pb.asarray(array), scheme)
 
 
-def _packed_pair(x: Any, down: Any, up: Any, down2: Any, up2: Any, factor: Any, chance: float = 0.0) -> Any:
+def _packed_pair(
+    x: Any, bias: Any, down: Any, up: Any, factor: Any, weight2: Any, down2: Any, up2: Any, chance: float = 0.0
+) -> Any:
     """With weights that are packed, one of them not the last, beside one that is not."""
     with pb.random.using(7):
         return low_rank_linear(
             x,
             [
-                Projection(_packed(WEIGHT), pb.asarray(BIAS), down, up, factor, 0.7, chance),
-                Projection(pb.asarray(SECOND[0]), None, down2, up2),
-                Projection(_packed(SECOND[0]), None, down2, up2, None, 0.3, chance / 2),
+                Projection(_packed(WEIGHT), bias, down, up, factor, 0.7, chance),
+                Projection(weight2, None, down2, up2),
+                Projection(_packed(SECOND[0], "nf4"), None, down2, up2, None, 0.3, chance / 2),
             ],
         )
 
@@ -67,7 +69,7 @@ def _plain_pair(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: An
 
 PARAMETERS = WEIGHT, BIAS, DOWN, UP
 PAIR = X, WEIGHT, DOWN, UP, *SECOND
-PACKED = X, DOWN, UP, *SECOND[1:], FACTOR
+PACKED = X, BIAS, DOWN, UP, FACTOR, *SECOND
 SAMPLES = [
     Sample("low_rank_linear", "bias", _one, (X, *PARAMETERS), torch=_plain, jax=_plain),
     Sample("low_rank_linear", "factor", _one, (X, *PARAMETERS, FACTOR), torch=_plain, jax=_plain),
@@ -82,5 +84,9 @@ SAMPLES = [
     Sample("low_rank_linear", "packed-and-dropouts", lambda *xs: _packed_pair(*xs, chance=0.4), PACKED),
     Sample("packed_linear", "bias", lambda x, bias: packed_linear(x, _packed(WEIGHT), bias), (X, BIAS)),
     Sample("packed_linear", "vector", lambda x: packed_linear(x, _packed(WEIGHT)), (X[0, 0].copy(),)),
+    *[
+        Sample("packed_linear", scheme, lambda x, s=scheme: packed_linear(x, _packed(WEIGHT, s)), (X,))
+        for scheme in ("int4", "nf4", "fp8")
+    ],
     Sample("packed_linear", "no-rows", lambda x: packed_linear(x, _packed(WEIGHT)), (np.zeros((2, 0, 4)),)),
 ]

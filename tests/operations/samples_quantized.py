@@ -1,4 +1,4 @@
-"""Samples: products with quantized constants."""
+"""Samples: products with quantized constants, and gradients past rounding."""
 
 from __future__ import annotations
 
@@ -23,4 +23,7 @@ SAMPLES = [
     Sample("quantized_matmul", "stack", lambda x: pb.matmul(x, weight()), (_draw((2, 2, 3)),)),
     Sample("quantized_matmul", "complex", lambda x: pb.matmul(x, weight()), (_draw((2, 3)) + 1j * _draw((2, 3)),)),
     Sample("quantized_matmul", "no rows", lambda x: pb.matmul(x, weight()), (np.zeros((0, 3)),)),
+    # what it gives is smooth in x here, and changes as x does
+    Sample("straight_through", "same", lambda x: pb.straight_through(x, 1.0 * x.detach()), (_draw((2, 3)),)),
+    Sample("straight_through", "later", lambda x: pb.sin(pb.straight_through(2 * x, 2 * x.detach())), (_draw((2, 3)),)),
 ]

@@ -16,6 +16,7 @@ from ..backends.installed import BFLOAT16, needs_llvmlite, require
 
 X = np.random.default_rng(0).standard_normal((3, 5, 6)).astype(np.float32)
 DEVICES = ["numpy", "torch:cpu", "jax:cpu"]
+SCHEMES = ["int8", "int4", "nf4", "fp8"]
 
 
 def perceptron(dtype: Any = None) -> Any:
@@ -120,11 +121,12 @@ def test_the_head_of_a_language_model_stays() -> None:
 # -- what is computed -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_llvmlite)])
 @pytest.mark.parametrize("device", DEVICES)
-def test_values_and_gradients_are_those_of_the_expanded_weights(device: str, compiled: bool) -> None:
+def test_values_and_gradients_are_those_of_the_expanded_weights(device: str, compiled: bool, scheme: str) -> None:
     require(device)
-    quantized = pb.quant.quantize(perceptron())
+    quantized = pb.quant.quantize(perceptron(), scheme)
     plain = expanded(quantized).to_device(device)
     quantized = quantized.to_device(device)
 
@@ -162,10 +164,29 @@ def test_a_bias_may_be_learned() -> None:
     np.testing.assert_allclose(found, pb.backward(pb.sum(plain(X) ** 2))[plain[0].bias].numpy(), rtol=1e-4)
 
 
-@pytest.mark.plain_graph
-def test_expanded_weights_are_not_kept() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_products_in_half_precision(scheme: str, device: str) -> None:
+    """Those of the values rounded once; also under autocast, which leaves the scales alone."""
+    require(device, "bfloat16")
     with pb.random.using(0):
-        model = pb.quant.quantize(nn.Sequential(*[nn.Linear(512, 512, bias=False) for _ in range(3)]))
+        model = nn.Sequential(nn.Linear(70, 5, bias=False))
+    layer = pb.quant.quantize(model, scheme)[0].to_device(device)
+    x = pb.asarray(np.random.default_rng(1).standard_normal((4, 70)).astype(np.float32), device=device)
+    half = x.astype("bfloat16")
+    found = layer(half)
+    assert found.dtype == pb.bfloat16
+    expected = half.astype("float32").numpy() @ layer.weight.numpy().T
+    np.testing.assert_allclose(found.astype("float32").numpy(), expected, atol=0.02)
+    with pb.autocast("bfloat16"):
+        assert bool((layer(x) == found).all())
+
+
+@pytest.mark.plain_graph
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_expanded_weights_are_not_kept(scheme: str) -> None:
+    with pb.random.using(0):
+        model = pb.quant.quantize(nn.Sequential(*[nn.Linear(512, 512, bias=False) for _ in range(3)]), scheme)
     x = pb.ones((2, 512)).set_requires_grad(True)
     model(x)  # imports and native code
     tracemalloc.start()
@@ -176,10 +197,11 @@ def test_expanded_weights_are_not_kept() -> None:
 
 
 @needs_llvmlite
-def test_expanded_weights_are_not_kept_when_compiled() -> None:
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_expanded_weights_are_not_kept_when_compiled(scheme: str) -> None:
     """At any time there is the memory of one of them at most, though each is read forward and backward."""
     with pb.random.using(0):
-        model = pb.quant.quantize(nn.Sequential(*[nn.Linear(256, 256) for _ in range(6)]))
+        model = pb.quant.quantize(nn.Sequential(*[nn.Linear(256, 256) for _ in range(6)]), scheme)
     step = pb.compile(pb.value_and_grad(lambda x: pb.sum(model(x) ** 2)))
     step(pb.ones((8, 256)))
     one = 256 * 256 * 4
@@ -199,7 +221,7 @@ class OwnLinear(nn.Linear):
         (lambda: nn.Sequential(nn.ReLU()), {}, "Sequential has no linear layers"),
         (lambda: nn.Sequential(nn.Linear(2, 2), OwnLinear(2, 2)), {}, "'1' is a OwnLinear"),
         (lambda: pb.quant.quantize(perceptron()), {}, "'0' is a QuantizedLinear"),
-        (perceptron, {"scheme": "int3"}, "unknown scheme 'int3'; known: 'int8'"),
+        (perceptron, {"scheme": "int3"}, "unknown scheme 'int3'; known: 'int8', 'int4', 'nf4', 'fp8'"),
         (perceptron, {"skip": ["*"]}, r"no linear layers beside \*"),
     ],
 )

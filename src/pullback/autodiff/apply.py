@@ -24,7 +24,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
         if mode.tracing is not None:
             inputs = mode.tracing.resolve_all(inputs)
         if mode.autocast is not None:
-            inputs = mode.autocast.cast(operation, inputs)
+            inputs = mode.autocast.cast(operation, inputs, static)
     raws, nodes = [], []
     array = None
     tracked = scalars = False

@@ -38,14 +38,15 @@ class Policy:
         # it first, so that an entry whose array is still the variable's has its values.
         self.halves = halves
 
-    def cast(self, operation: Operation, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def cast(self, operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]) -> tuple[Any, ...]:
         """The inputs in the precision that the operation computes in."""
         kind = operation.autocast
         if kind == "given":
             return inputs
-        if operation.name == "attention":  # its mask may have any dtype, and a large number there must not overflow
-            return (*self._cast("half", inputs[:3]), inputs[3])
-        return self._cast(kind, inputs)
+        if operation.converts is None:
+            return self._cast(kind, inputs)
+        count = operation.converts(*static)
+        return (*self._cast(kind, inputs[:count]), *inputs[count:])
 
     def _cast(self, kind: str, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         found: set[str] = set()

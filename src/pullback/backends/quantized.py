@@ -1,7 +1,7 @@
 """Quantized arrays: a few bits per element, expanded when they are used.
 
-A scheme says how values become parts (arrays of any backend) and back; `QuantizedArray` holds the parts.
-The scheme here is "int8": symmetric, with one scale per index of an axis. Others are added with `register_scheme`.
+A scheme (in `quantization/`) says how values become parts, which are arrays of any backend, and back; `QuantizedArray`
+holds the parts.
 """
 
 from __future__ import annotations
@@ -13,57 +13,7 @@ from .. import backends
 from ..dtypes import DType
 from ..errors import DtypeError, ShapeError
 from .protocol import Backend
-
-
-class Scheme:
-    """How values are stored. `encode` gives the parts, `decode` the values from them."""
-
-    name: str
-    dtype: DType  # of the quantized array, kind "quantized"
-    part_names: tuple[str, ...]
-
-    def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:
-        raise NotImplementedError
-
-    def decode(self, xp: Any, parts: tuple[Any, ...], axis: int | None, shape: tuple[int, ...]) -> Any:
-        raise NotImplementedError
-
-
-class Int8(Scheme):
-    """`values = integers * scale`, integers in -127..127, one scale per index of `axis` (one in all if it is None)."""
-
-    name = "int8"
-    dtype = DType("qint8", "quantized", 1, None)
-    part_names = ("codes", "scales")
-
-    def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:
-        others = tuple(a for a in range(-len(values.shape), 0) if a != axis)
-        size = xp.abs(values)
-        largest = xp.max(size, others, True) if others else size
-        scales = xp.where(xp.greater(largest, 0), largest / 127, xp.ones_like(largest))
-        integers = xp.minimum(xp.maximum(xp.round(values / scales), -127), 127)
-        return xp.astype(integers, _raw_dtype(values, "int8")), scales
-
-    def decode(self, xp: Any, parts: tuple[Any, ...], axis: int | None, shape: tuple[int, ...]) -> Any:
-        integers, scales = parts
-        return xp.astype(integers, scales.dtype) * scales
-
-
-def _raw_dtype(raw: Any, name: str) -> Any:
-    from ..dtypes import BY_NAME
-
-    return backends.of(raw).raw_dtype(BY_NAME[name])
-
-
-SCHEMES: dict[str, Scheme] = {}
-
-
-def register_scheme(scheme: Scheme) -> None:
-    """Make a storage format known under its name."""
-    SCHEMES[scheme.name] = scheme
-
-
-register_scheme(Int8())
+from .quantization import SCHEMES, Scheme
 
 
 class QuantizedArray:
@@ -131,7 +81,7 @@ def quantize(raw: Any, scheme: str, axis: int | None) -> QuantizedArray:
     if axis is not None:
         if not -len(shape) <= axis < len(shape):
             raise ShapeError(f"quantize: axis {axis} is out of range for shape {shape}. Use axis=None for one scale.")
-        axis = axis if axis < 0 else axis - len(shape)
+        axis = (axis if axis < 0 else axis - len(shape)) if SCHEMES[scheme].has_axis else None
     if math.prod(shape) == 0:
         raise ShapeError(f"quantize: an array of shape {shape} has no values to take a scale from.")
     if not bool(backend.xp.all(backend.xp.isfinite(raw))):

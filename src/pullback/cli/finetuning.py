@@ -20,7 +20,7 @@ from . import finetune_format as formats
 from .callbacks import Beginning, Notice, told_by_command
 from .folders import CONFIGURATION, RESULTS, Owner
 from .reading import Configuration, written
-from .tables import aligned
+from .tables import aligned, size
 
 OWNER = Owner("finetune", "--out", (CONFIGURATION, RESULTS, *ADAPTER_FILES))
 
@@ -133,10 +133,6 @@ def _show_plan(settings: Settings, texts: Texts) -> int:
     """Show what a run would be made of, without loading weights."""
     _show_texts(texts)
     print()
-    rows = [(name, _size(count)) for name, count in memory_plan(settings, texts.config)]
+    rows = [(name, size(count)) for name, count in memory_plan(settings, texts.config)]
     print(aligned([("memory", "at most"), *rows]))
     return 0
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:.2f} GiB" if count >= 1 << 28 else f"{count / 2**20:.1f} MiB"

@@ -144,3 +144,11 @@ class Owner:
 
 
 TRAIN = Owner("train", "--folder", (CONFIGURATION, WEIGHTS, RESULTS, PICTURE, SAMPLE))
+
+
+def new_folder(path: str) -> Path:
+    """A folder that is to be written, and must be new or empty."""
+    folder = Path(path)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigurationError(f"{folder} is there and not an empty folder: name another --out.")
+    return folder

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from pathlib import Path
 
 from .. import models, peft, quant
-from ..errors import ConfigurationError
 from ..finetune.loading import loaded
+from .folders import new_folder
 
 
 def run(options: Namespace) -> int:
     """Merge as the command line says."""
-    out = Path(options.out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigurationError(f"{out} is there and not an empty folder: name another --out.")
+    out = new_folder(options.out)
     model = loaded(options.model, dtype=options.dtype, adapter=options.adapter, quant=options.quant)
     peft.remove(peft.merge(model))
     quant.dequantize(model)  # what has no adapter

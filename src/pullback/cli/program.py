@@ -11,6 +11,7 @@ from io import TextIOWrapper
 from typing import Sequence
 
 from ..errors import ConfigurationError, DeviceError, FileFormatError, NumericalInstabilityError
+from ..finetune.settings import QUANT
 from ..targets.thread_count import asked_threads
 
 _OK, _BUG, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
@@ -22,6 +23,7 @@ _MODULES = {
     "finetune": "finetuning",
     "generate": "generating",
     "merge": "merging",
+    "quantize": "quantizing",
     "devices": "devices",
 }
 _PLACE = re.compile(r"\S+:\d+: ")
@@ -67,6 +69,10 @@ _GENERATE_EXAMPLES = """examples:
 """
 _MERGE_EXAMPLES = """examples:
   pullback merge --model qwen3-0.6b --adapter runs/chats --out merged
+"""
+_QUANTIZE_EXAMPLES = """examples:
+  pullback quantize --model qwen3-0.6b --quant nf4 --out qwen3-0.6b-nf4
+  pullback finetune --model qwen3-0.6b-nf4 --data chats.jsonl --out runs/chats
 """
 
 
@@ -142,6 +148,7 @@ def _parser() -> ArgumentParser:
     _add_finetune(command("finetune", "fine-tune a language model with adapters", _FINETUNE, _FINETUNE_EXAMPLES))
     _add_generate(command("generate", "let a language model write", _GENERATE, _GENERATE_EXAMPLES))
     _add_merge(command("merge", "write a model with its adapter in its weights", _MERGE, _MERGE_EXAMPLES))
+    _add_quantize(command("quantize", "write a model in a few bits a weight", _QUANTIZE, _QUANTIZE_EXAMPLES))
     command("devices", "list what there is to compute on", "List the array libraries and devices that are here.", "")
     return parser
 
@@ -157,6 +164,10 @@ _FINETUNE = (
     "are learned beside its weights, which stay as they are. A CONFIG.toml has the names of the options as its keys."
 )
 _GENERATE = "Let a language model go on with a text, or answer it in the form of its chats, and show it as it comes."
+_QUANTIZE = (
+    "Keep the weights of a model's layers in a few bits each, write it as a folder, and show how far they are from\n"
+    "what they were. Fine-tuning, generation and merging take such a folder as any other."
+)
 _MERGE = "Add what was learned to the weights of a model, and write it as a Hugging Face folder."
 
 
@@ -223,9 +234,17 @@ def _add_merge(parser: ArgumentParser) -> None:
     _add_quant(parser)
 
 
-def _add_quant(parser: ArgumentParser) -> None:
-    from ..finetune.settings import QUANT
+def _add_quantize(parser: ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, metavar="DIR", help="the Hugging Face folder of the model")
+    parser.add_argument("--quant", required=True, choices=QUANT[1:], help="how the weights are kept")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; it must be new or empty")
+    parser.add_argument(
+        "--dtype", choices=("float32", "bfloat16", "float16"), help="of the other weights (default: as saved)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no table, only the result")
 
+
+def _add_quant(parser: ArgumentParser) -> None:
     parser.add_argument("--quant", choices=QUANT, default="none", help="of the weights, as the adapter was made beside")
 
 

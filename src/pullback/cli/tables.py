@@ -1,4 +1,4 @@
-"""Tables of text in aligned columns."""
+"""Tables of text in aligned columns, and sizes in them."""
 
 from __future__ import annotations
 
@@ -15,3 +15,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def size(count: int) -> str:
+    """A number of bytes.
+
+    >>> from pullback.cli.tables import size
+    >>> size(3 << 29), size(1 << 19)
+    ('1.50 GiB', '0.5 MiB')
+    """
+    return f"{count / 2**30:.2f} GiB" if count >= 1 << 28 else f"{count / 2**20:.1f} MiB"

@@ -10,9 +10,11 @@ import numpy as np
 from .. import peft
 from ..backends import check_library
 from ..backends.portable.packed import Form, Packed
+from ..backends.quantization import SCHEMES
 from ..errors import ConfigurationError, TraceError
 from ..functions.filled import empty
 from ..models import DecoderConfig, LanguageModel
+from ..models.config import read_quantization
 from ..models.folder import dtype_in, is_packed
 from ..targets.llvm.target import TARGET as PROCESSOR
 from .packing import TokenBatch
@@ -32,11 +34,14 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     if (missing := PROCESSOR.missing()) is not None:
         raise ConfigurationError(f"planning the memory of a step needs {missing}.")
     dtype = settings.dtype or dtype_in(settings.model)
-    model = LanguageModel(config, lambda name, shape: _shaped(name, shape, dtype, settings.quant))
+    saved = read_quantization(settings.model)
+    quant = settings.quant if saved is None else saved.scheme
+    model = LanguageModel(config, lambda name, shape: _shaped(name, shape, dtype, quant))
     frozen = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
     peft.add_lora(model, lora_config(settings), settings.seed)
     learned = sum(tensor.nbytes for tensor in model.parameters() if tensor.requires_grad)
-    is_mapped = settings.device in ("numpy", "torch:cpu") and settings.dtype is None and settings.quant == "none"
+    is_mapped = settings.device in ("numpy", "torch:cpu") and settings.dtype is None
+    is_mapped = is_mapped and (settings.quant == "none" or saved is not None)
     step = _step_memory(settings, model)
     rows = [
         ("frozen weights" + (", mapped from their files" if is_mapped else ""), frozen),
@@ -54,8 +59,9 @@ def _shaped(name: str, shape: tuple[int, ...], dtype: Any, quant: str) -> Any:
     """A weight in memory that nobody has touched, which the system has not given yet."""
     if quant == "none" or not is_packed(name, shape):
         return empty(shape, dtype=dtype, device="numpy").set_requires_grad(True)
-    codes, scales = empty(shape, dtype="int8", device="numpy"), empty((shape[0], 1), dtype="float32", device="numpy")
-    return Packed((codes, scales), Form(quant, -2, shape, "float32"))
+    form = Form(quant, -2, shape, "float32")
+    layout = SCHEMES[quant].layout(shape, form.axis)
+    return Packed(tuple([empty(part, dtype=kind, device="numpy") for part, kind in layout]), form)
 
 
 def _step_memory(settings: Settings, model: LanguageModel) -> dict[str, int]:

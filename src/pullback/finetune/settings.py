@@ -9,7 +9,7 @@ _UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10*
 
 
 #: How frozen weights can be kept: as they are, or by a scheme of `pb.quant.quantize`.
-QUANT = ("none", "int8")
+QUANT = ("none", "int8", "int4", "nf4", "fp8")
 
 
 @dataclass(frozen=True, kw_only=True)

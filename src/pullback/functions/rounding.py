@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
 from ..autodiff.fast import fast_path
+from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "abs", "ceil", "copysign", "floor", "nextafter", "round", "sign", "signbit", "trunc",
+    "abs", "ceil", "copysign", "floor", "nextafter", "round", "sign", "signbit", "straight_through", "trunc",
 ]  # fmt: skip
 
 
@@ -112,3 +114,36 @@ def signbit(x: Any, /) -> Tensor:
     tensor([ True, False])
     """
     return apply(OPERATIONS["signbit"], (x,))
+
+
+def straight_through(x: Any, value: Any) -> Tensor:
+    """`value`, with the gradient going to `x` as if that were the result: past rounding, choices and other steps.
+
+    Parameters
+    ----------
+    x : array
+        Floating-point or complex numbers.
+    value : array
+        Of the same shape and dtype, such as what rounding leaves of `x`. It counts as a constant.
+
+    Returns
+    -------
+    Tensor
+        As `value`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.asarray([0.4, 2.6]).set_requires_grad(True)
+    >>> rounded = pb.straight_through(x, pb.round(x))
+    >>> rounded
+    tensor([0., 3.], requires_grad=True)
+    >>> pb.backward((rounded * rounded).sum())[x]
+    tensor([0., 6.])
+    """
+    x, value = asarray(x), asarray(value).detach()
+    if x.shape != value.shape:
+        raise ShapeError(f"straight_through: x has shape {x.shape} and value {value.shape}: expected the same.")
+    if x.dtype != value.dtype:
+        raise DtypeError(f"straight_through: x is {x.dtype.name} and value {value.dtype.name}: expected the same.")
+    return apply(OPERATIONS["straight_through"], (x, value))

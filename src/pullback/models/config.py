@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple
 
+from ..backends.quantization import SCHEMES
 from ..errors import ConfigurationError, FileFormatError
 from ..nn.state import nearest
 
@@ -99,6 +100,18 @@ _NAMES = (*_COUNTS, "rms_norm_eps", "tie_word_embeddings", "attention_bias", "ml
 _MOST_LAYERS = 10_000  # a hundred times those of the largest model; they are made one by one
 
 
+QUANTIZATION = "quantization_config"  # its entry
+_METHOD = "pullback"
+_DTYPES = ("float32", "bfloat16", "float16", "float64")
+
+
+class Quantization(NamedTuple):
+    """The scheme of a folder's quantized weights, and the dtype that they had."""
+
+    scheme: str
+    dtype: str
+
+
 def read_config(folder: str | os.PathLike[str]) -> DecoderConfig:
     """The configuration in `folder`/config.json; what ends a text is said by generation_config.json if it is there."""
     path = os.path.join(folder, CONFIG)
@@ -111,6 +124,11 @@ def read_config(folder: str | os.PathLike[str]) -> DecoderConfig:
         return config
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
+
+
+def read_quantization(folder: str | os.PathLike[str]) -> Quantization | None:
+    """How the weights in a folder are quantized, or None."""
+    return quantization_in(read_json(os.path.join(folder, CONFIG)))
 
 
 def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
@@ -139,7 +157,7 @@ def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
     for name in ("tie_word_embeddings", "attention_bias", "mlp_bias"):
         if not isinstance(found.get(name, False), bool):
             raise ConfigurationError(f"{name} must be true or false, got {found[name]!r}.")
-    read = {*_NAMES, "rope_parameters", "rope_theta", "rope_scaling", "torch_dtype", "eos_token_id"}
+    read = {*_NAMES, QUANTIZATION, "rope_parameters", "rope_theta", "rope_scaling", "torch_dtype", "eos_token_id"}
     others = {name: value for name, value in entries.items() if name not in read}
     rope, stops = _rope_parameters(entries), _stop_tokens(entries)
     return DecoderConfig(family=family, rope_parameters=rope, stop_tokens=stops, others=others, **found)
@@ -183,8 +201,32 @@ def _check_supported(entries: Mapping[str, Any]) -> None:
     windows = not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds)
     if windows or (entries.get("use_sliding_window") and entries.get("sliding_window")):
         raise ConfigurationError("layers with a sliding window are not supported; set use_sliding_window to false.")
-    if entries.get("quantization_config"):
-        raise ConfigurationError("the weights are quantized (quantization_config), which is not supported.")
+    quantization_in(entries)
+
+
+def quantization_in(entries: Mapping[str, Any]) -> Quantization | None:
+    """How the weights of a folder are quantized, as `pb.models.save` notes it."""
+    given = entries.get(QUANTIZATION)
+    if not given:
+        return None
+    method = given.get("quant_method") if isinstance(given, dict) else None
+    if method != _METHOD:
+        raise ConfigurationError(
+            f"the weights are quantized by {method!r} ({QUANTIZATION}), which is not supported. Load the folder of the "
+            f"plain weights, and quantize them by pb.models.load(folder, quantize=...)."
+        )
+    scheme, dtype = given.get("scheme"), given.get("dtype")
+    if scheme not in [*SCHEMES] or dtype not in _DTYPES:
+        raise ConfigurationError(
+            f"{QUANTIZATION} says scheme {scheme!r:.40} and dtype {dtype!r:.40}: expected one of {', '.join(SCHEMES)}, "
+            f"and of {', '.join(_DTYPES)}."
+        )
+    return Quantization(scheme, dtype)
+
+
+def quantization_entry(quantization: Quantization) -> dict[str, str]:
+    """What config.json says of quantized weights."""
+    return {"quant_method": _METHOD, **quantization._asdict()}
 
 
 def _stop_tokens(entries: Mapping[str, Any]) -> tuple[int, ...]:

@@ -135,8 +135,12 @@ class Decoder(Module):
 
 def _linear(weights: Weights, name: str, inputs: int, outputs: int, bias: bool) -> Linear:
     weight = weights(f"{name}.weight", (outputs, inputs))
-    rest = weights(f"{name}.bias", (outputs,)) if bias else None
-    return QuantizedLinear(weight, rest) if isinstance(weight, Packed) else Linear.from_weight(weight, rest)
+    return layer_of(weight, weights(f"{name}.bias", (outputs,)) if bias else None)
+
+
+def layer_of(weight: Tensor | Packed, bias: Tensor | None = None) -> Linear:
+    """The linear layer of a weight, or of the parts of one."""
+    return QuantizedLinear(weight, bias) if isinstance(weight, Packed) else Linear.from_weight(weight, bias)
 
 
 def _norm(weights: Weights, name: str, features: int, eps: float) -> RMSNorm:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..autodiff.creation import asarray
 from ..backends import NUMPY, for_device
+from ..backends.portable.packed import Form, Packed
+from ..backends.quantization import SCHEMES
+from ..dtypes import get
 from ..errors import ConfigurationError, FileFormatError, ShapeError
 from ..files.safetensors import read_arrays
 from ..nn.state import nearest
 from ..quant.quantizing import packed
-from .config import INDEX, WEIGHTS, read_config, read_json
+from .config import INDEX, WEIGHTS, Quantization, read_config, read_json, read_quantization
 from .decoder import Weights
 from .language_model import LanguageModel
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 _BORROWS = "torch:cpu"  # beside "numpy": it reads files' memory, but knows none that cannot be written
+_FIRST_PART = "codes"  # that every scheme has
 _FOLLOWS = (".rotary_emb.inv_freq",)  # saved by old programs, and no part of what is learned
 
 
@@ -40,8 +44,9 @@ def load(
     dtype : dtype, optional
         What they are converted to; by default they stay as they are saved.
     quantize : str, optional
-        A scheme of `pb.quant.quantize` ("int8"), in which the weights of the layers are kept. They are quantized one by
-        one, the embedding and the head are not, and nothing of the model requires a gradient then.
+        A scheme of `pb.quant.quantize` ("int8", "nf4", ...), in which the weights of the layers are kept. They are
+        quantized one by one, the embedding and the head are not, and nothing of the model requires a gradient then.
+        The weights of a folder that was saved quantized are so in any case.
 
     Returns
     -------
@@ -62,16 +67,22 @@ def load(
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{folder}: no such folder. A model is a folder with config.json and {WEIGHTS}.")
     config = read_config(folder)
-    saved = _Saved(folder, device, dtype)
-    model = LanguageModel(config, saved.take if quantize is None else packing(saved.take, quantize))
-    if quantize is not None:
+    quantization = read_quantization(folder)
+    if quantization is not None and quantize not in (None, quantization.scheme):
+        raise ConfigurationError(f"{folder}: the weights are quantized as {quantization.scheme!r}, not {quantize!r}.")
+    saved = _Saved(folder, device, dtype, quantization)
+    packs = quantize is not None and quantization is None
+    model = LanguageModel(config, packing(saved.take, str(quantize)) if packs else saved.take)
+    if packs or quantization is not None:
         model.freeze()
     saved.check_all_taken({"lm_head.weight"} if config.tie_word_embeddings else set())
     return model
 
 
 def dtype_in(folder: str | os.PathLike[str]) -> str:
-    """The name of the dtype that most of the saved weights have; nothing but the files' headers is read."""
+    """The name of the dtype that most of the saved weights have, or had; nothing but the files' headers is read."""
+    if (quantization := read_quantization(folder)) is not None:
+        return quantization.dtype
     sizes: dict[str, int] = {}
     for name in _files(os.fspath(folder)):
         arrays, _ = read_arrays(os.path.join(folder, name), mmap=True)
@@ -103,8 +114,8 @@ def packing(weights: Weights, scheme: str) -> Weights:
 class _Saved:
     """The weights in a folder, mapped; each is taken by its name, and left out names are told."""
 
-    def __init__(self, folder: str, device: str | None, dtype: Any) -> None:
-        self._folder, self._device, self._dtype = folder, device, dtype
+    def __init__(self, folder: str, device: str | None, dtype: Any, quantization: Quantization | None) -> None:
+        self._folder, self._device, self._dtype, self._quantization = folder, device, dtype, quantization
         self._arrays: dict[str, Any] = {}
         for name in _files(folder):
             arrays, _ = read_arrays(os.path.join(folder, name), mmap=True, private=device == _BORROWS)
@@ -114,7 +125,25 @@ class _Saved:
             self._arrays.update(arrays)
         self._taken: set[str] = set()
 
-    def take(self, name: str, shape: tuple[int, ...]) -> Tensor:
+    def take(self, name: str, shape: tuple[int, ...]) -> Any:
+        """A weight, or its parts if they are saved in its place."""
+        packed = self._packed(name.removesuffix("weight"), shape)
+        return self._tensor(name, shape).set_requires_grad(True) if packed is None else packed
+
+    def _packed(self, stem: str, shape: tuple[int, ...]) -> Packed | None:
+        if self._quantization is None or f"{stem}{_FIRST_PART}" not in self._arrays:
+            return None
+        name, dtype = self._quantization
+        scheme = SCHEMES[name]
+        form = Form(
+            name, -2 if scheme.has_axis else None, shape, dtype if self._dtype is None else get(self._dtype).name
+        )
+        layout = zip(scheme.part_names, scheme.layout(shape, form.axis))
+        parts = [self._tensor(stem + part, size, as_saved=kind) for part, (size, kind) in layout]
+        return Packed(tuple(parts), form)
+
+    def _tensor(self, name: str, shape: tuple[int, ...], as_saved: str = "") -> Tensor:
+        """The tensor of a name and a shape: a weight, or a part of one that must be saved in this dtype."""
         array = self._arrays.get(name)
         if array is None:
             raise ConfigurationError(
@@ -124,13 +153,14 @@ class _Saved:
             raise ShapeError(f"{self._folder}: {name!r} has shape {array.shape}, config.json says {shape}.")
         self._taken.add(name)
         dtype = NUMPY.dtype_of(array)
-        if dtype.kind != "float":
-            raise ConfigurationError(f"{self._folder}: {name!r} is {dtype.name}, expected floating-point.")
+        if dtype.name != as_saved if as_saved else dtype.kind != "float":
+            raise ConfigurationError(
+                f"{self._folder}: {name!r} is {dtype.name}, expected {as_saved or 'floating-point'}."
+            )
         if self._device == _BORROWS:
             library, _ = for_device(_BORROWS)
             array = library.on_host(array)
-        tensor = asarray(array, dtype=self._dtype, device=self._device or "numpy")
-        return tensor.detach().set_requires_grad(True)
+        return asarray(array, dtype=None if as_saved else self._dtype, device=self._device or "numpy").detach()
 
     def check_all_taken(self, but: set[str]) -> None:
         left = [name for name in self._arrays if name not in self._taken | but and not name.endswith(_FOLLOWS)]

@@ -10,9 +10,8 @@ from ..functions.filled import full
 from ..functions.losses import cross_entropy
 from ..functions.manipulation import concat, reshape
 from ..functions.sorting import where
-from ..nn.linear import Linear
 from ..nn.module import Module
-from .decoder import Decoder
+from .decoder import Decoder, layer_of
 from .generation import for_prompts
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class LanguageModel(Module):
         self.model = Decoder(config, weights, "model")
         table = self.model.embed_tokens.weight
         shape = (config.vocab_size, config.hidden_size)
-        self.lm_head = Linear.from_weight(table if config.tie_word_embeddings else weights("lm_head.weight", shape))
+        self.lm_head = layer_of(table if config.tie_word_embeddings else weights("lm_head.weight", shape))
 
     def forward(self, tokens: Any, positions: Any = None, segments: Any = None, cache: Cache | None = None) -> Tensor:
         return self.lm_head(self.model(tokens, positions, segments, cache))

@@ -1,10 +1,15 @@
 """Quantized models: frozen weights in a few bits each, with adapters or alone.
 
-pb.quant.quantize(model, "int8")           # all linear layers but the output's
+pb.quant.quantize(model, "nf4")           # all linear layers but the output's
 pb.peft.add_lora(model, pb.peft.LoraConfig(rank=16))
 """
 
-from .layer import QuantizedLinear
-from .quantizing import dequantize, packed, quantize
+from .deviations import Deviation, deviations
+from .layer import QuantizationAwareLinear, QuantizedLinear
+from .quantizing import dequantize, packed, prepare, quantize
+from .rounding import fake_quantize
 
-__all__ = ["QuantizedLinear", "dequantize", "packed", "quantize"]
+__all__ = [
+    "Deviation", "QuantizationAwareLinear", "QuantizedLinear", "dequantize", "deviations", "fake_quantize", "packed",
+    "prepare", "quantize",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A linear layer whose weight is quantized."""
+"""Linear layers whose weights are quantized, or rounded as if they were."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from ..autodiff.tables import TENSORS
 from ..backends.portable.packed import Form, Packed, expanded
 from ..dtypes import BY_NAME
+from ..functions.linear import linear
 from ..functions.packed import packed_linear
 from ..nn.linear import Linear
 from ..tensors.tensor import Tensor
+from .rounding import fake_quantize
 
 
 class QuantizedLinear(Linear):
@@ -58,3 +60,25 @@ class QuantizedLinear(Linear):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, {self.form.scheme}"
+
+
+class QuantizationAwareLinear(Linear):
+    """A linear layer that computes with its weight rounded; `pb.quant.prepare` makes layers these.
+
+    >>> import pullback as pb
+    >>> layer = pb.nn.Linear(3, 2)
+    >>> pb.quant.prepare(pb.nn.Sequential(layer), "int4")
+    Sequential(
+      (0): QuantizationAwareLinear(in_features=3, out_features=2, bias=True, int4)
+    )
+    >>> layer.weight.requires_grad
+    True
+    """
+
+    scheme: str
+
+    def without_adapter(self, x: Any) -> Tensor:
+        return linear(x, fake_quantize(self.weight, self.scheme), self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, {self.scheme}"

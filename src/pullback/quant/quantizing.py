@@ -14,20 +14,21 @@ from ..nn.linear import Linear
 from ..nn.module import Module
 from ..tensors.quantized import quantize as quantize_tensor
 from ..tensors.tensor import Tensor
-from .layer import QuantizedLinear
+from .layer import QuantizationAwareLinear, QuantizedLinear
+from .rounding import checked
 
 Model = TypeVar("Model", bound=Module)
 
 
 def packed(weight: Tensor, scheme: str = "int8") -> Packed:
-    """A matrix in the parts of a scheme, with a scale for each of its rows; scales are in float32 or wider.
+    """A matrix in the parts of a scheme, those with a scale for each row; scales are in float32.
 
     >>> import pullback as pb
     >>> pb.quant.packed(pb.asarray([[1.27, -0.5]])).parts
     (tensor([[127, -50]], dtype=int8), tensor([[0.01]]))
     """
     values = weight.detach()
-    quantized = quantize_tensor(values.astype(float32) if values.dtype.itemsize < 4 else values, scheme, axis=0)
+    quantized = quantize_tensor(values.astype(float32), scheme, axis=0)
     raw = quantized._raw
     form = Form(scheme, raw.axis, tuple(raw.shape), values.dtype.name)
     return Packed(tuple([created(part) for part in raw.parts]), form)
@@ -44,7 +45,9 @@ def quantize(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head
     model : Module
         Of any kind, with `pb.nn.Linear` in it.
     scheme : str
-        "int8": 8-bit integers with a scale for each row.
+        "int8": 8-bit integers with a scale for each row; "fp8": floating-point numbers of 8 bits (e4m3), likewise.
+        "int4": 4-bit integers with a scale for each 64 weights; "nf4": 4 bits in levels for normally distributed
+        weights, with scales of 8 bits (4.13 bits for a weight in all).
     skip : list of str
         Names of layers, or patterns, that stay as they are: by default the layer of the output.
 
@@ -65,18 +68,11 @@ def quantize(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head
     )
     """
     modes.refuse_in_trace("Quantizing a model changes what its layers are. Do it before the call.")
-    layers = [
-        (name, module)
-        for name, module in model.named_modules()
-        if isinstance(module, Linear) and not any(fnmatchcase(name, pattern) for pattern in skip)
-    ]
+    checked(scheme)
+    layers = plain_layers(model, skip, "quantize")
     for name, layer in layers:
-        if type(layer) is not Linear:
-            raise ConfigurationError(
-                f"quantize: {name!r} is a {type(layer).__name__}. Quantize a model before it gets adapters, and once."
-            )
-    if not layers:
-        raise ConfigurationError(f"quantize: {type(model).__name__} has no linear layers beside {', '.join(skip)}.")
+        if isinstance(layer, QuantizationAwareLinear) and layer.scheme != scheme:
+            raise ConfigurationError(f"quantize: {name!r} was prepared for {layer.scheme!r}, not for {scheme!r}.")
     made = []
     for name, layer in layers:
         try:
@@ -108,6 +104,45 @@ def dequantize(model: Model) -> Model:
     for layer in layers.values():
         become_plain(layer, layer.weight)
     return model
+
+
+def prepare(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head", "*.lm_head")) -> Model:
+    """Let a model learn with the rounding that `pb.quant.quantize(model, scheme)` will do; returns the model.
+
+    Weights stay floating-point parameters; layers compute with what is left of them in the scheme, and gradients pass
+    the rounding as if it were not there. Quantizing changes nothing of what the model computes then.
+
+    >>> import pullback as pb
+    >>> model = pb.quant.prepare(pb.nn.Sequential(pb.nn.Linear(4, 4)), "nf4")
+    >>> x = pb.ones((1, 4))
+    >>> learned = model(x).detach()
+    >>> bool(abs(pb.quant.quantize(model, "nf4")(x) - learned).max() < 1e-6)
+    True
+    """
+    modes.refuse_in_trace("Preparing a model changes what its layers are. Do it before the call.")
+    checked(scheme)
+    for _, layer in plain_layers(model, skip, "prepare"):
+        layer.__class__ = QuantizationAwareLinear
+        assert isinstance(layer, QuantizationAwareLinear)
+        layer.scheme = scheme
+    return model
+
+
+def plain_layers(model: Module, skip: Sequence[str], what: str) -> list[tuple[str, Linear]]:
+    """The linear layers of a model and their whole names, all of which must be plain ones, or know of quantization."""
+    layers = [
+        (name, module)
+        for name, module in model.named_modules()
+        if isinstance(module, Linear) and not any(fnmatchcase(name, pattern) for pattern in skip)
+    ]
+    for name, layer in layers:
+        if type(layer) not in (Linear, QuantizationAwareLinear):
+            raise ConfigurationError(
+                f"{what}: {name!r} is a {type(layer).__name__}. Quantize a model before it gets adapters, and once."
+            )
+    if not layers:
+        raise ConfigurationError(f"{what}: {type(model).__name__} has no linear layers beside {', '.join(skip)}.")
+    return layers
 
 
 def become_quantized(layer: Linear, weight: Packed) -> None:

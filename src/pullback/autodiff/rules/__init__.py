@@ -14,6 +14,7 @@ about gradients
     masking         its rule makes exact zeros in cotangents, which elementwise operations keep
     cheap           cheaper to compute again than to keep; elementwise operations are unless this says no
     autocast        in which precision it computes under `pb.autocast`: see `operations.AUTOCAST`
+    converts        how many of its inputs that converts, of its static arguments; else all
 about arrays
     dtypes          how the dtypes of its arrays go together: see `operations.DTYPES`
     real            there is none of complex numbers

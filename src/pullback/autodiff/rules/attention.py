@@ -8,10 +8,11 @@ from typing import Any
 def rules(xp: Any, op: Any) -> None:
     # q is (..., heads, length, width), k and v have heads / n heads; a mask of any shape that broadcasts to the
     # scores is boolean (False hides) or added to them. `lse` is the logarithm of the softmax's denominator per row.
-    # Dropout of the shares is that of the operation `dropout` on an array of all of them.
+    # Dropout of the shares is that of the operation `dropout` on an array of all of them. The mask may have any dtype,
+    # and a large number there must not overflow.
     op(
         "attention", "q k v mask", "is_causal scale dropout key offset", residuals="lse", composite=True, masking=True,
-        autocast="half", real=True,
+        autocast="half", converts=lambda *static: 3, real=True,
         joint=lambda g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset:
             xp.attention_gradient(g, q, k, v, mask, out, lse, needs, is_causal, scale, dropout, key, offset),
     )  # fmt: skip

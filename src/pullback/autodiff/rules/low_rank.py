@@ -10,6 +10,7 @@ from ...backends.portable.low_rank import (
     LowRank,
     as_matrix,
     dropped,
+    first_parts,
     hidden_values,
     low_rank_parts,
     ranks,
@@ -105,6 +106,6 @@ def rules(xp: Any, op: Any) -> None:
     # x, and (weight, bias, down, up, factor) of each projection, then the other parts of packed weights, which have
     # forms; the mask of one without dropout is at no place
     op(
-        "low_rank_linear", "*xs", "scales chances places forms", outputs="*outs", autocast="half", real=True,
-        expands="always", xs=low_rank_linear_xs,
+        "low_rank_linear", "*xs", "scales chances places forms", outputs="*outs", autocast="half",
+        converts=first_parts, real=True, expands="always", xs=low_rank_linear_xs,
     )  # fmt: skip

@@ -16,4 +16,7 @@ def rules(xp: Any, op: Any) -> None:
         return [grad_x, grad_bias, *[None] * len(parts)]
 
     # x, the bias or None, and the parts of the weight
-    op("packed_linear", "*xs", "form", autocast="half", real=True, expands="always", xs=packed_linear_xs)
+    op(
+        "packed_linear", "*xs", "form", autocast="half", converts=lambda form: 2, real=True, expands="always",
+        xs=packed_linear_xs,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Products with quantized constants, which are expanded when they are used: nothing else is kept of them."""
+"""Products with quantized constants, which are expanded when they are used, and gradients past rounding."""
 
 from __future__ import annotations
 
@@ -10,3 +10,6 @@ def rules(xp: Any, op: Any) -> None:
         "quantized_matmul", "x", "weight transposed=False", linear="x", autocast="float32",
         x=lambda g, weight, transposed: xp.quantized_matmul(g, weight, not transposed),
     )  # fmt: skip
+
+    # value, whose gradient goes to x as if it were x; nothing is kept
+    op("straight_through", "x value", cheap=True, expands="always", x=lambda g: g)

@@ -42,6 +42,8 @@ KERNELS = {
     **dict.fromkeys(("max_pool", "pool_scatter"), ("x", _LEAST_OF_PRODUCTS)),
     **dict.fromkeys(("lstm_steps", "gru_steps", "rnn_steps"), ("h", _LEAST_OF_STEPS)),
     **dict.fromkeys(("lstm_steps_gradient", "gru_steps_gradient", "rnn_steps_gradient"), ("g_h", _LEAST_OF_STEPS)),
+    **dict.fromkeys(("unpack_int4", "unpack_nf4", "unpack_float8"), ("codes", _LEAST)),
+    **dict.fromkeys(("pack_nf4", "pack_float8"), ("x", _LEAST)),
     "take_transposed": ("value", _LEAST),
     "sum_of_squares": ("x", 10_001),  # BLAS has one thread up to there
     **dict.fromkeys(("attention", "attention_gradient"), ("q", _LEAST_OF_PRODUCTS)),

@@ -62,6 +62,11 @@ def low_rank_parts(xs: Any, forms: Any) -> tuple[Any, list[LowRank]]:
     return xs[0], projections
 
 
+def first_parts(scales: Any, chances: Any, places: Any, forms: Any) -> int:
+    """How many arrays of the list come before the other parts of packed weights."""
+    return 1 + len(LowRank._fields) * len(forms)
+
+
 def as_matrix(xp: Any, x: Any) -> Any:
     """All axes but the last one made one."""
     rows = 1

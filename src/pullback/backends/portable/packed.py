@@ -21,7 +21,7 @@ class Form(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A weight in the parts that a scheme makes of it (see `backends/quantized.py`)."""
+    """A weight in the parts that a scheme makes of it (see `backends/quantization`)."""
 
     parts: tuple[Any, ...]
     form: Form
@@ -46,6 +46,6 @@ def packed_linear(xp: Any, xs: Any, form: Form) -> Any:
 
 
 def _scheme(form: Form) -> Any:
-    from ..quantized import SCHEMES
+    from ..quantization import SCHEMES
 
     return SCHEMES[form.scheme]

@@ -22,9 +22,12 @@ class Group:
     """Nodes over one domain. `inner` says of each axis whether it is an inner one, or is None while that is open.
 
     `bits` are the numbers of its nodes and `ancestors` those of all nodes that must come before it, as bits of an int.
+    It is `of_inputs` if it reads nothing but what is given, and what other loops have made of that alone.
     """
 
-    __slots__ = ("nodes", "sizes", "inner", "before", "after", "bits", "ancestors", "reduces", "loops", "reads")
+    __slots__ = (
+        "nodes", "sizes", "inner", "before", "after", "bits", "ancestors", "reduces", "loops", "reads", "of_inputs",
+    )  # fmt: skip
 
     def __init__(self, node: Node) -> None:
         self.nodes = [node]
@@ -41,6 +44,7 @@ class Group:
         self.before: set[Group] = set()
         self.after: set[Group] = set()
         self.reads: set[Any] = set()
+        self.of_inputs = self.loops
         for operand in node.operands:
             root = operand.root
             if root.kind == "memory":
@@ -56,6 +60,7 @@ class Group:
         self.before.add(group)
         group.after.add(self)
         self.ancestors |= group.ancestors | group.bits
+        self.of_inputs = self.of_inputs and group.of_inputs
 
     @property
     def index(self) -> int:
@@ -187,7 +192,7 @@ def _only_expands(group: Group) -> bool:
     Each of those runs just before it is needed: one loop for two of them would save little, and keep the later one's
     values from the first on.
     """
-    return not group.ancestors and group.nodes[-1].root.nbytes > sum([root.nbytes for root in group.reads])
+    return group.of_inputs and group.nodes[-1].root.nbytes > sum([root.nbytes for root in group.reads])
 
 
 def join(
@@ -246,6 +251,7 @@ def join(
     a.sizes = sizes
     a.inner = inner
     a.reduces = a.reduces or b.reduces
+    a.of_inputs = a.of_inputs and b.of_inputs
     a.nodes += b.nodes
     a.reads = reads
     b.nodes = []

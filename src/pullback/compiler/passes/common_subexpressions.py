@@ -3,16 +3,23 @@
 Kernels are functions of their arguments, random numbers too (of a key and a position), so instructions of the same
 kernel with the same arguments have the same results.
 
-What is expanded of an input (a weight that is stored in fewer bits) is expanded again by each walk over a graph: it
-would else be kept, whole, from the forward pass to the backward pass.
+What is expanded of inputs (weights that are stored in fewer bits) is expanded again by each walk over a graph: it would
+else be kept, whole, from the forward pass to the backward pass.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..program import Instruction, Program, Value, mapped
+from ..program import Instruction, Program, Value, mapped, values_in
 from .operations import COMMUTATIVE, key_of, mentions
+
+#: What numbers are unpacked and scaled with.
+_EXPANDING = frozenset((
+    "astype", "add", "subtract", "multiply", "divide", "bitwise_and", "equal", "not_equal", "where", "concat",
+    "reshape", "broadcast_to",
+))  # fmt: skip
+_CODES = frozenset("iu")  # kinds of dtypes
 
 
 def without_common_subexpressions(program: Program) -> Program:
@@ -20,11 +27,15 @@ def without_common_subexpressions(program: Program) -> Program:
     seen: dict[Any, Instruction] = {}
     substitutes: dict[Value, Value] = {}
     kept: list[Instruction] = []
-    given = set(program.inputs)
+    given, expanded = set(program.inputs), set[Value]()
     for instruction in program.instructions:
         if substitutes and mentions(instruction.args, substitutes):
             instruction = instruction.with_args(mapped(instruction.args, lambda value: substitutes.get(value, value)))
-        key = _key(instruction), instruction.mark.walk if _expands(instruction, given) else None
+        walk = None
+        if instruction.op in _EXPANDING and _expands(instruction, given, expanded):
+            expanded.update(instruction.results)
+            walk = instruction.mark.walk
+        key = _key(instruction), walk
         first = seen.setdefault(key, instruction)
         if first is instruction:
             kept.append(instruction)
@@ -33,10 +44,18 @@ def without_common_subexpressions(program: Program) -> Program:
     return program.replaced(kept, substitutes) if substitutes else program
 
 
-def _expands(instruction: Instruction, given: set[Value]) -> bool:
-    """Whether an instruction makes wider numbers of a whole input."""
-    source = instruction.args[0] if instruction.op == "astype" else None
-    return source in given and source.ndim > 1 and instruction.result.dtype.itemsize > source.dtype.itemsize
+def _expands(instruction: Instruction, given: set[Value], expanded: set[Value]) -> bool:
+    """Whether an instruction makes wider numbers of a whole input, or goes on with such in the same cheap way."""
+    values = list(values_in(instruction.args))
+    if not all([value in expanded or value in given for value in values]):
+        return False
+    if any([value in expanded for value in values]):
+        return True
+    source = values[0] if values else None
+    if source is None or source.ndim < 2:
+        return False
+    size = source.dtype.itemsize
+    return size < instruction.result.dtype.itemsize if instruction.op == "astype" else source.dtype.kind in _CODES
 
 
 def _key(instruction: Instruction) -> Any:

@@ -18,7 +18,10 @@ from ..host import has_kernel, host_dtype
 from . import averages, statistics
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
-_EXPANDED = frozenset(("widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares"))
+_EXPANDED = frozenset((
+    "widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares",
+    "unpack_int4", "unpack_nf4", "unpack_float8", "pack_nf4", "pack_float8",
+))  # fmt: skip
 
 #: Kernels that take functions, constants of other kinds than arrays, or places in random streams inside of other
 #: arguments: what they do with symbols is written down.

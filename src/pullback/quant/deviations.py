@@ -1,0 +1,59 @@
+"""What quantization has changed, layer by layer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..dtypes import float64
+from ..errors import ConfigurationError, ShapeError
+from ..modes import no_grad
+from ..nn.linear import Linear
+from ..nn.module import Module
+from ..tensors.tensor import Tensor
+from .layer import QuantizedLinear
+
+
+class Deviation(NamedTuple):
+    """How far the values of a quantized weight are from those that it was made of."""
+
+    relative: float  #: the length of the difference by that of the weight
+    largest: float  #: the largest difference of one value
+    bits: float  #: of memory for a value, scales and all
+
+
+def deviations(model: Module, reference: Module) -> dict[str, Deviation]:
+    """How far the weights of quantized layers are from those of the same layers in another model, by their names.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> with pb.random.using(0):
+    ...     reference = pb.nn.Sequential(pb.nn.Linear(256, 64))
+    >>> model = pb.nn.Sequential(pb.nn.Linear.from_weight(reference[0].weight, reference[0].bias))
+    >>> found = pb.quant.deviations(pb.quant.quantize(model, "int8"), reference)["0"]
+    >>> round(found.relative, 4), round(found.largest, 5), found.bits
+    (0.0039, 0.00025, 8.125)
+    """
+    there = {name: module for name, module in reference.named_modules() if isinstance(module, Linear)}
+    quantized = [(name, module) for name, module in model.named_modules() if isinstance(module, QuantizedLinear)]
+    if not quantized:
+        raise ConfigurationError(f"deviations: {type(model).__name__} has no quantized layers.")
+    found: dict[str, Deviation] = {}
+    for name, layer in quantized:
+        if name not in there:
+            raise ConfigurationError(f"deviations: the reference has no linear layer {name!r}.")
+        found[name] = _deviation(name, layer, there[name].weight.detach())
+    return found
+
+
+def _deviation(name: str, layer: QuantizedLinear, weight: Tensor) -> Deviation:
+    with no_grad():
+        values = layer.stored_weight
+        if values.shape != weight.shape:
+            raise ShapeError(f"deviations: {name!r} has shape {values.shape}, and {weight.shape} in the reference.")
+        wide = weight.to_device(values.parts[0].device).astype(float64)
+        difference = abs(layer.weight.astype(float64) - wide)
+        length = (wide * wide).sum().item() ** 0.5
+        error = (difference * difference).sum().item() ** 0.5
+        bits = 8 * sum(part.nbytes for part in values.parts) / weight.size
+        return Deviation(error / length if length else 0.0, difference.max().item(), bits)

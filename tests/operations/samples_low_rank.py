@@ -40,8 +40,18 @@ def _two(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: Any, up2:
         )
 
 
-def _packed(array: Any, scheme: str = "int8") -> Any:
-    return pb.quant.packed(pb.asarray(array), scheme)
+#: Weights packed once: libraries may round a scale otherwise.
+_PACKED = {
+    (id(array), scheme): pb.quant.packed(pb.asarray(array, device="numpy"), scheme)
+    for array in (WEIGHT, SECOND[0])
+    for scheme in ("int8", "int4", "nf4", "fp8")
+}
+
+
+def _packed(array: np.ndarray, scheme: str = "int8") -> Any:
+    """On the device of the day."""
+    packed = _PACKED[id(array), scheme]
+    return packed._replace(parts=tuple([pb.asarray(part.data) for part in packed.parts]))
 
 
 def _packed_pair(

@@ -40,18 +40,22 @@ def _two(x: Any, weight: Any, down: Any, up: Any, weight2: Any, down2: Any, up2:
         )
 
 
-#: Weights packed once: libraries may round a scale otherwise.
+def _packed_once(array: np.ndarray, scheme: str) -> Any:
+    packed = pb.quant.packed(pb.asarray(array, device="numpy"), scheme)  # libraries may round a scale otherwise
+    return packed._replace(parts=tuple([part.numpy() for part in packed.parts]))
+
+
 _PACKED = {
-    (id(array), scheme): pb.quant.packed(pb.asarray(array, device="numpy"), scheme)
+    (id(array), scheme): _packed_once(array, scheme)
     for array in (WEIGHT, SECOND[0])
     for scheme in ("int8", "int4", "nf4", "fp8")
 }
 
 
-def _packed(array: np.ndarray, scheme: str = "int8") -> Any:
-    """On the device of the day."""
+def _packed(x: Any, array: np.ndarray, scheme: str = "int8") -> Any:
+    """Where x is."""
     packed = _PACKED[id(array), scheme]
-    return packed._replace(parts=tuple([pb.asarray(part.data) for part in packed.parts]))
+    return packed._replace(parts=tuple([pb.asarray(part, device=x.device) for part in packed.parts]))
 
 
 def _packed_pair(
@@ -62,9 +66,9 @@ def _packed_pair(
         return low_rank_linear(
             x,
             [
-                Projection(_packed(WEIGHT), bias, down, up, factor, 0.7, chance),
+                Projection(_packed(x, WEIGHT), bias, down, up, factor, 0.7, chance),
                 Projection(weight2, None, down2, up2),
-                Projection(_packed(SECOND[0], "nf4"), None, down2, up2, None, 0.3, chance / 2),
+                Projection(_packed(x, SECOND[0], "nf4"), None, down2, up2, None, 0.3, chance / 2),
             ],
         )
 
@@ -92,11 +96,11 @@ SAMPLES = [
     Sample("low_rank_linear", "two-and-dropouts", lambda *xs: _two(*xs, chances=(0.4, 0.3)), PAIR),
     Sample("low_rank_linear", "packed", _packed_pair, PACKED),
     Sample("low_rank_linear", "packed-and-dropouts", lambda *xs: _packed_pair(*xs, chance=0.4), PACKED),
-    Sample("packed_linear", "bias", lambda x, bias: packed_linear(x, _packed(WEIGHT), bias), (X, BIAS)),
-    Sample("packed_linear", "vector", lambda x: packed_linear(x, _packed(WEIGHT)), (X[0, 0].copy(),)),
+    Sample("packed_linear", "bias", lambda x, bias: packed_linear(x, _packed(x, WEIGHT), bias), (X, BIAS)),
+    Sample("packed_linear", "vector", lambda x: packed_linear(x, _packed(x, WEIGHT)), (X[0, 0].copy(),)),
     *[
-        Sample("packed_linear", scheme, lambda x, s=scheme: packed_linear(x, _packed(WEIGHT, s)), (X,))
+        Sample("packed_linear", scheme, lambda x, s=scheme: packed_linear(x, _packed(x, WEIGHT, s)), (X,))
         for scheme in ("int4", "nf4", "fp8")
     ],
-    Sample("packed_linear", "no-rows", lambda x: packed_linear(x, _packed(WEIGHT)), (np.zeros((2, 0, 4)),)),
+    Sample("packed_linear", "no-rows", lambda x: packed_linear(x, _packed(x, WEIGHT)), (np.zeros((2, 0, 4)),)),
 ]

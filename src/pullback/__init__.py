@@ -86,10 +86,12 @@ if _TYPE_CHECKING:
     from .functions.attention import *
     from .functions.control_flow import cond, scan, while_loop
     from .functions.convolution import *
+    from .functions.discretization import *
     from .functions.losses import *
     from .functions.normalization import *
     from .functions.pooling import *
     from .functions.scan import *
+    from .functions.selective_scan import *
     from .mlp import Mlp, MlpGradients, Scratch
     from .tape import GradientTape
     from .transforms.checking import gradcheck
@@ -122,6 +124,8 @@ _NETWORKS = (
     "pooling",
     "attention",
     "scan",
+    "selective_scan",
+    "discretization",
 )  # functions, likewise
 
 

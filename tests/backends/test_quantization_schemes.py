@@ -28,12 +28,12 @@ def normal(*shape: int, dtype: Any = np.float32) -> Any:
 def codes_of(q: Any) -> np.ndarray:
     """The codes of four bits in the order of the values."""
     packed = np.asarray(q.data.parts[0])
-    return np.concatenate([packed & 15, packed >> 4], axis=1).reshape(-1)
+    return np.concatenate([packed & 15, packed >> 4], axis=-1)
 
 
 def groups_of(values: np.ndarray, size: int = 64) -> np.ndarray:
-    flat = values.reshape(-1)
-    return np.pad(flat, (0, -len(flat) % size)).reshape(-1, size)
+    padding = [*[(0, 0)] * (values.ndim - 1), (0, -values.shape[-1] % size)]
+    return np.pad(values, padding).reshape(-1, size)
 
 
 # -- what is published ------------------------------------------------------------------------------
@@ -102,13 +102,14 @@ def test_values_are_within_half_a_step(scheme: str, shape: tuple[int, ...]) -> N
         gap = {"int8": 1 / 254, "int4": 1 / 14, "nf4": max(np.diff(NF4_LEVELS)) / 2}[scheme]
         allowed = largest * gap
         if scheme == "nf4":  # scales are rounded, too
-            allowed = allowed + np.abs(largest - largest.mean()).max() / 127 / 2
+            logs = np.log(largest[largest > 0])
+            allowed = allowed + largest * (np.exp((logs.max() - logs.min()) / 255 / 2) - 1)
     assert (np.abs(rows - ours) <= allowed * 1.0001 + 1e-7).all()
 
 
 @pytest.mark.parametrize("scheme", NAMES)
 def test_memory(scheme: str) -> None:
-    bits = {"int8": 8 + 32 / 512, "fp8": 8 + 32 / 512, "int4": 4.5, "nf4": 4 + 8 / 64 + 32 / (64 * 256) + 32 / 2**18}
+    bits = {"int8": 8 + 32 / 512, "fp8": 8 + 32 / 512, "int4": 4.5, "nf4": 4 + 8 / 64 + 64 / (64 * 256)}
     assert 8 * pb.quantize(normal(512, 512), scheme).nbytes / 2**18 == bits[scheme]
 
 
@@ -127,13 +128,35 @@ def test_edges(scheme: str) -> None:
     quantized = lambda x: pb.quantize(np.asarray(x, np.float32), scheme, axis=None).dequantize().numpy()
     assert (quantized(np.zeros((3, 70))) == 0).all()
     for value in (2.5, -1e-30, 3e38, -1e-34):
-        np.testing.assert_allclose(quantized(value), value, rtol=1e-6)
+        np.testing.assert_allclose(quantized(value), value, rtol=1e-5)
         row = quantized([value, 0.0, -value])
-        np.testing.assert_allclose(row, [value, 0.0, -value], rtol=1e-6)
+        np.testing.assert_allclose(row, [value, 0.0, -value], rtol=1e-5)
     tiny = quantized([1e-45, 0.0, -1e-45])  # smaller than any scale: nothing is left, or all
     assert np.isfinite(tiny).all() and (np.abs(tiny) <= 2e-45).all()
     alone = quantized([*[0.0] * 64, *[1e-3] * 64, *[1e3] * 64])
     assert (alone[:64] == 0).all() and np.allclose(alone[128:], 1e3, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_largest_numbers_stay_where_their_scale_is_rounded(dtype: Any) -> None:
+    for value in (0.9e-4, 8.8e-43, 448.0, 6e4):
+        x = np.array([[value, -value, value / 2]], dtype)
+        if x[0, 2]:
+            found = pb.quantize(x, "fp8").dequantize().numpy()
+            np.testing.assert_allclose(found[0, :2], x[0, :2], rtol=0.5)
+
+
+@pytest.mark.parametrize("outlier", [1.0, 500.0])
+def test_small_rows_of_nf4_keep_their_digits_beside_large_ones(outlier: float) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 256)).astype(np.float32)
+    x *= np.logspace(0, -4, 64)[rng.permutation(64)][:, None].astype(np.float32)
+    x[0, 0] = outlier
+    found = pb.quantize(x, "nf4").dequantize().numpy()
+    errors = np.linalg.norm(found - x, axis=1) / np.linalg.norm(x, axis=1)
+    assert errors[1:].max() < 0.13 and (np.sign(found) * np.sign(x) >= 0).all()
+    whole = pb.quantize(np.full((3, 200), 3e38, np.float32), "nf4").dequantize().numpy()
+    np.testing.assert_allclose(whole, 3e38, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scheme", NAMES)
@@ -141,7 +164,7 @@ def test_edges(scheme: str) -> None:
 def test_other_precisions(scheme: str, dtype: Any) -> None:
     x = normal(6, 70, dtype=dtype)
     found = pb.quantize(x, scheme).dequantize()
-    assert found.dtype.name == np.dtype(dtype).name
+    assert found.dtype.name == ("float64" if dtype == np.float64 else "float32")
     expected = pb.quantize(x.astype(np.float32), scheme).dequantize().numpy()
     step = {"int8": 0.04, "int4": 0.6, "nf4": 0.9, "fp8": 0.01 + np.abs(expected) / 8}[scheme]  # rounded otherwise
     error = np.abs(found.numpy() - expected)
@@ -171,7 +194,7 @@ def test_devices_give_the_same_numbers(scheme: str, device: str) -> None:
     here, there = pb.quantize(x, scheme), pb.quantize(pb.asarray(x, device=device), scheme)
     moved = here.to_device(device)
     assert there.device == moved.device == device and there.dequantize().device == device
-    np.testing.assert_array_equal(moved.numpy(), here.numpy())
+    np.testing.assert_allclose(moved.numpy(), here.numpy(), rtol=1e-6)
     np.testing.assert_allclose(there.numpy(), here.numpy(), rtol=1e-6, atol=1e-7)
     for one, other in zip(here.data.parts, there.to_device("numpy").data.parts):
         np.testing.assert_allclose(np.asarray(one, np.float64), np.asarray(other, np.float64), rtol=1e-6)

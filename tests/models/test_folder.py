@@ -496,7 +496,9 @@ def test_quantized_models_are_saved_and_loaded(scheme: str, device: str, largest
 def test_parts_of_quantized_weights_are_views_of_the_files(tmp_path: Path) -> None:
     pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
     layer = pb.models.load(tmp_path).model.layers[0].mlp.up_proj
-    assert not map_of(layer.codes).flags.writeable and np.shares_memory(layer.codes.data, map_of(layer.codes))
+    assert not map_of(layer.nf4_codes).flags.writeable and np.shares_memory(
+        layer.nf4_codes.data, map_of(layer.nf4_codes)
+    )
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -517,12 +519,49 @@ def test_some_layers_may_be_plain(tmp_path: Path) -> None:
     assert np.array_equal(logits(again), logits(model))
 
 
-def test_layers_that_are_quantized_in_different_ways_are_not_saved(tmp_path: Path) -> None:
+def test_layers_may_be_quantized_in_different_ways(tmp_path: Path) -> None:
     model = pb.quant.quantize(tiny(), "int4", skip=("*down_proj", "lm_head"))
     pb.quant.quantize(model.model.layers[0].mlp, "nf4", skip=("gate_proj", "up_proj"))
-    with pytest.raises(pb.ConfigurationError, match=r"in different ways .* as int4 of float32, .* as nf4"):
-        pb.models.save(model, tmp_path / "model")
-    assert not (tmp_path / "model").exists()
+    pb.models.save(model, tmp_path)
+    again = pb.models.load(tmp_path)
+    assert again.model.layers[0].mlp.down_proj.form.scheme == "nf4"
+    assert type(again.model.layers[1].mlp.down_proj) is pb.nn.Linear
+    assert np.array_equal(logits(again), logits(model))
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, pb.float64, BFLOAT16])
+@pytest.mark.parametrize("scheme", ["int8", "int4", "nf4", "fp8"])
+def test_quantized_models_are_converted_and_saved(scheme: str, dtype: Any, tmp_path: Path) -> None:
+    """The parts stay as they are: scales of half precision would change the weights."""
+    model = pb.quant.quantize(tiny(), scheme)
+    exact = model.model.layers[0].mlp.up_proj.weight.numpy()
+    model.astype(dtype)
+    weight = model.model.layers[0].mlp.up_proj.weight
+    assert weight.dtype == dtype == model.lm_head.weight.dtype
+    pb.models.save(model, tmp_path)
+    again = pb.models.load(tmp_path)
+    assert all(bool((again.state_dict()[name] == tensor).all()) for name, tensor in model.state_dict().items())
+    model.astype("float32")
+    np.testing.assert_array_equal(model.model.layers[0].mlp.up_proj.weight.numpy(), exact)
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, "nf4"), ("nf4", None), ("int8", "fp8"), ("int4", "nf4")])
+@pytest.mark.parametrize("largest_file", [10**9, 4_000], ids=["one file", "shards"])
+def test_a_crash_between_weights_and_configuration(
+    first: Any, second: Any, largest_file: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found are the old weights or the new ones, however each are quantized."""
+    made = [tiny() if scheme is None else pb.quant.quantize(tiny(), scheme) for scheme in (first, second)]
+    pb.models.save(made[0], tmp_path, largest_file)
+
+    def crash(path: str, entries: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(saving, "_write_json", crash)
+        pb.models.save(made[1], tmp_path, largest_file)
+    found = logits(pb.models.load(tmp_path))
+    assert any(np.array_equal(found, logits(model)) for model in made)
 
 
 @pytest.mark.parametrize(
@@ -530,19 +569,25 @@ def test_layers_that_are_quantized_in_different_ways_are_not_saved(tmp_path: Pat
     [
         ({"quant_method": "gptq", "bits": 4}, "the weights are quantized by 'gptq'"),
         ("nf4", "the weights are quantized by None"),
-        ({"quant_method": "pullback", "scheme": "int3", "dtype": "float32"}, "says scheme 'int3'"),
-        ({"quant_method": "pullback", "scheme": ["nf4"], "dtype": "float32"}, "says scheme"),
-        ({"quant_method": "pullback", "scheme": "nf4", "dtype": "int8"}, "and dtype 'int8'"),
-        ({"quant_method": "pullback", "scheme": "int8", "dtype": "float32"}, "has shape|is uint8, expected int8"),
+        ({"quant_method": ["pullback"]}, "the weights are quantized by"),
     ],
 )
-def test_entries_of_quantization_that_cannot_be(entry: Any, message: str, tmp_path: Path) -> None:
+def test_weights_that_others_have_quantized(entry: Any, message: str, tmp_path: Path) -> None:
     pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
     entries = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(entries | {"quantization_config": entry}))
     with pytest.raises((pb.ConfigurationError, pb.ShapeError), match=message) as caught:
         pb.models.load(tmp_path)
     assert str(tmp_path) in str(caught.value)
+
+
+def test_parts_in_place_of_weights_that_are_not_of_layers(tmp_path: Path) -> None:
+    for name in ("model.norm", "model.embed_tokens"):
+        pb.models.save(tiny(), tmp_path)
+        change(tmp_path, f"{name}.weight", None)
+        change(tmp_path, f"{name}.nf4_codes", np.zeros((1, 1, 32), np.uint8))
+        with pytest.raises(pb.ConfigurationError, match=rf"lack '{name}\.weight'"):
+            pb.models.load(tmp_path)
 
 
 def test_parts_that_do_not_fit(tmp_path: Path) -> None:
@@ -552,9 +597,9 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
     stem = "model.layers.1.mlp.up_proj."
     arrays, _ = read_arrays(tmp_path / "model.safetensors")
     for name, array, message in (
-        ("codes", arrays[stem + "codes"][:-1], "has shape"),
-        ("codes", arrays[stem + "codes"].astype(np.int8), "is int8, expected uint8"),
-        ("scale_offset", None, "lack 'model.layers.1.mlp.up_proj.scale_offset'"),
+        ("nf4_codes", arrays[stem + "nf4_codes"][:-1], "has shape"),
+        ("nf4_codes", arrays[stem + "nf4_codes"].astype(np.int8), "is int8, expected uint8"),
+        ("nf4_scale_lows", None, "lack 'model.layers.1.mlp.up_proj.nf4_scale_lows'"),
     ):
         pb.models.save(pb.quant.quantize(tiny(), "nf4"), tmp_path)
         change(tmp_path, stem + name, array)

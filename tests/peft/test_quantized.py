@@ -95,7 +95,7 @@ def test_strategies_give_the_same_bits(strategy: Any) -> None:
 @pytest.mark.parametrize("dtype", [pb.float32, BFLOAT16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_merging_and_back(kind: str, dtype: Any) -> None:
-    """Merged weights are not rounded again; the quantized ones are what is saved, and there all the time."""
+    """Merged weights are not rounded again; the quantized ones are there all the time."""
     model = adapted(quantized(dtype), kind).eval()
     state = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     wide = lambda: model(TOKENS).detach().astype("float32").numpy()
@@ -103,8 +103,11 @@ def test_merging_and_back(kind: str, dtype: Any) -> None:
     assert pb.peft.merge(pb.peft.merge(model)) is model  # twice is once
     tolerance = 1e-5 if dtype == pb.float32 else 0.05
     np.testing.assert_allclose(wide(), before, atol=tolerance * np.abs(before).max())
-    assert all(bool((tensor == state[name]).all()) for name, tensor in model.state_dict().items())
-    assert set(model.state_dict()) == set(state)
+    merged = model.state_dict()
+    assert all(bool((merged[name] == tensor).all()) for name, tensor in state.items())
+    assert {name.rpartition(".")[2] for name in merged if name not in state} == {"merged_weight"}
+    with pytest.raises(pb.ConfigurationError, match="merged_weight"):
+        model.load_state_dict(state)  # what is computed would not be what was loaded
     pb.peft.unmerge(pb.peft.unmerge(model))
     assert not any(name.endswith("merged_weight") for name, _ in model.named_buffers())
     np.testing.assert_array_equal(wide(), before)
@@ -149,12 +152,20 @@ def test_adapted_models_are_not_quantized() -> None:
         pb.quant.dequantize(adapted(quantized(), "rslora"))
 
 
+def test_adapters_of_weights_in_float64_are_so_too() -> None:
+    model = pb.peft.add_lora(pb.quant.quantize(language_model(dtype="float64")), CONFIGS["lora"])
+    assert model.model.layers[0].mlp.up_proj.lora_A.dtype == pb.float64
+
+
 @pytest.mark.plain_graph
-def test_expanded_weights_are_not_kept() -> None:
+@pytest.mark.parametrize("learned", [True, False])
+def test_expanded_weights_are_not_kept(learned: bool) -> None:
     with pb.random.using(0):
         model = pb.quant.quantize(nn.Sequential(*[nn.Linear(512, 512, bias=False) for _ in range(3)]))
     pb.peft.add_lora(model, pb.peft.LoraConfig(rank=2, targets="all-linear"))
-    x = pb.ones((2, 512))
+    x = pb.ones((2, 512)).set_requires_grad(not learned)
+    if not learned:
+        model.freeze()
     model(x)  # imports and native code
     tracemalloc.start()
     out = model(x)

@@ -44,19 +44,19 @@ def test_weights_are_parts_and_layers_stay_the_same_objects() -> None:
     first, weight = model[0], model[0].weight.detach().numpy()
     assert pb.quant.quantize(model) is model and model[0] is first and isinstance(first, nn.Linear)
     assert {name: (t.shape, t.dtype.name) for name, t in model.named_buffers()} == {
-        "0.codes": ((9, 6), "int8"), "0.scales": ((9, 1), "float32"),
-        "2.codes": ((4, 9), "int8"), "2.scales": ((4, 1), "float32"),
+        "0.int8_codes": ((9, 6), "int8"), "0.int8_scales": ((9, 1), "float32"),
+        "2.int8_codes": ((4, 9), "int8"), "2.int8_scales": ((4, 1), "float32"),
     }  # fmt: skip
     assert [name for name, _ in model.named_parameters()] == ["0.bias"] and not first.bias.requires_grad
     largest = np.abs(weight).max(axis=1, keepdims=True)
     assert (np.abs(first.weight.numpy() - weight) <= largest / 127 / 2 * 1.0001).all()
-    np.testing.assert_array_equal(np.abs(first.codes.numpy()).max(axis=1), 127)
+    np.testing.assert_array_equal(np.abs(first.int8_codes.numpy()).max(axis=1), 127)
 
 
 @pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16])
 def test_weights_of_half_precision_have_scales_of_float32(dtype: Any) -> None:
     model = pb.quant.quantize(perceptron(dtype))
-    assert model[0].scales.dtype == pb.float32
+    assert model[0].int8_scales.dtype == pb.float32
     out = model(pb.asarray(X).astype(dtype))
     assert out.dtype == pb.asarray([], dtype=dtype).dtype
     np.testing.assert_allclose(out.astype("float32").numpy(), expanded(model)(X).numpy(), atol=0.02)
@@ -97,7 +97,7 @@ def test_models_move(device: str) -> None:
     model = pb.quant.quantize(perceptron())
     expected = model(X).numpy()
     moved = model.to_device(device)
-    assert moved[0].codes.device == device
+    assert moved[0].int8_codes.device == device
     np.testing.assert_allclose(moved(pb.asarray(X, device=device)).numpy(), expected, atol=1e-6)
 
 
@@ -206,6 +206,64 @@ def test_expanded_weights_are_not_kept_when_compiled(scheme: str) -> None:
     step(pb.ones((8, 256)))
     one = 256 * 256 * 4
     assert one < step.memory["arena"] < 1.6 * one
+
+
+def test_parts_are_constants() -> None:
+    layer = pb.quant.quantize(perceptron())[0]
+    layer.int8_scales.set_requires_grad(True)
+    with pytest.raises(pb.GradientError, match="a part of a quantized weight requires a gradient"):
+        layer(X)
+    pb.peft.add_lora(model := pb.quant.quantize(perceptron()), pb.peft.LoraConfig(targets="0"))
+    model[0].int8_scales.set_requires_grad(True)
+    with pytest.raises(pb.GradientError, match="a part of a quantized weight requires a gradient"):
+        model(X)
+
+
+def test_another_weight_leaves_nothing_of_the_first() -> None:
+    layer = pb.quant.quantize(perceptron(), "int4")[0]
+    layer.hold(pb.quant.packed(layer.weight, "nf4"))
+    names = [name for name, _ in layer.named_buffers()]
+    assert names == ["nf4_codes", "nf4_scale_codes", "nf4_scale_steps", "nf4_scale_lows"]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_states_of_other_shapes_and_schemes_are_refused(scheme: str) -> None:
+    made = lambda inputs, outputs, how: pb.quant.quantize(nn.Sequential(nn.Linear(inputs, outputs, bias=False)), how)
+    model = made(64, 128, scheme)
+    before = model[0].weight.numpy()
+    with pytest.raises(pb.ShapeError):
+        model.load_state_dict(made(128, 64, scheme).state_dict())
+    for other in SCHEMES:
+        if other != scheme:
+            differences = model.load_state_dict(made(64, 128, other).state_dict(), strict=False)
+            assert len(differences.missing) == len(list(model.named_buffers())) and differences.unexpected
+    np.testing.assert_array_equal(model[0].weight.numpy(), before)
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, pb.float64, BFLOAT16])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_converting_leaves_the_parts_alone(scheme: str, dtype: Any) -> None:
+    model = pb.quant.quantize(perceptron(), scheme)
+    for name, parameter in model.named_parameters():
+        if name.endswith("weight"):
+            with pb.no_grad():
+                parameter *= 1e-6
+    exact = model[0].weight.numpy()
+    model.astype(dtype)
+    assert model[0].weight.dtype == dtype == model[0].bias.dtype
+    assert model(pb.asarray(X).astype(dtype)).dtype == dtype
+    plain = pb.quant.dequantize(model)
+    assert plain[0].weight.dtype == dtype
+    np.testing.assert_allclose(plain[0].weight.astype("float64").numpy(), exact, rtol=0.01, atol=1e-12)
+
+
+def test_what_is_skipped_is_looked_at() -> None:
+    model = perceptron()
+    pb.quant.quantize(model, skip="2")
+    assert type(model[2]) is nn.Linear and type(model[0]) is pb.quant.QuantizedLinear
+    for skip in ("3", ["2", "first"]):
+        with pytest.raises(pb.ConfigurationError, match=r"no linear layer of Sequential matches .* in skip"):
+            pb.quant.quantize(perceptron(), skip=skip)
 
 
 # -- what does not fit ------------------------------------------------------------------------------

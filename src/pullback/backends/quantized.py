@@ -87,6 +87,7 @@ def quantize(raw: Any, scheme: str, axis: int | None) -> QuantizedArray:
     if not bool(backend.xp.all(backend.xp.isfinite(raw))):
         raise ValueError("quantize: the values hold NaN or infinity, which have no quantized form.")
     chosen = SCHEMES[scheme]
+    raw = backend.xp.widened(raw)  # scales of half precision would add errors of their own
     parts = tuple(backend.from_scalar(part) for part in chosen.encode(backend.xp, raw, axis))
     return QuantizedArray(chosen, parts, axis, shape)
 

@@ -19,6 +19,7 @@ from .torch_attention import attention_kernels
 from .torch_batch_norm import batch_norm_kernels, batch_norm_rule
 from .torch_losses import loss_kernels
 from .torch_pooling import pooling_kernels
+from .torch_quantized import quantized_kernels
 from .torch_random import random_kernels
 
 Tensor = torch.Tensor
@@ -130,6 +131,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         **attention_kernels(general),
         **loss_kernels(general),
         **_convolutions(general),
+        **quantized_kernels(),
         **pooling_kernels(general),
         **batch_norm_kernels(general),
         **random_kernels(general),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 
 from .. import models
+from ..errors import ConfigurationError
 from ..finetune.loading import loaded
-from ..quant import Deviation, deviations
+from ..quant import Deviation, QuantizedLinear, deviations
 from .folders import new_folder
 from .tables import aligned, size
 
@@ -15,6 +16,8 @@ def run(options: Namespace) -> int:
     """Quantize as the command line says, and show what it has changed."""
     out = new_folder(options.out)
     plain = loaded(options.model, dtype=options.dtype)
+    if any(isinstance(module, QuantizedLinear) for module in plain.modules()):
+        raise ConfigurationError(f"{options.model}: its weights are quantized already.")
     model = loaded(options.model, dtype=options.dtype, quant=options.quant)
     models.save(model, out, like=options.model)
     if not options.quiet:

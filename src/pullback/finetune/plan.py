@@ -14,8 +14,7 @@ from ..backends.quantization import SCHEMES
 from ..errors import ConfigurationError, TraceError
 from ..functions.filled import empty
 from ..models import DecoderConfig, LanguageModel
-from ..models.config import read_quantization
-from ..models.folder import dtype_in, is_packed
+from ..models.folder import dtype_in, is_packed, schemes_in
 from ..targets.llvm.target import TARGET as PROCESSOR
 from .packing import TokenBatch
 from .settings import Settings
@@ -34,14 +33,18 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     if (missing := PROCESSOR.missing()) is not None:
         raise ConfigurationError(f"planning the memory of a step needs {missing}.")
     dtype = settings.dtype or dtype_in(settings.model)
-    saved = read_quantization(settings.model)
-    quant = settings.quant if saved is None else saved.scheme
-    model = LanguageModel(config, lambda name, shape: _shaped(name, shape, dtype, quant))
+    saved = schemes_in(settings.model)
+
+    def shaped(name: str, shape: tuple[int, ...]) -> Any:
+        quant = settings.quant if is_packed(name, shape) else "none"
+        return _shaped(shape, dtype, saved.get(name, quant))
+
+    model = LanguageModel(config, shaped)
     frozen = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
     peft.add_lora(model, lora_config(settings), settings.seed)
     learned = sum(tensor.nbytes for tensor in model.parameters() if tensor.requires_grad)
     is_mapped = settings.device in ("numpy", "torch:cpu") and settings.dtype is None
-    is_mapped = is_mapped and (settings.quant == "none" or saved is not None)
+    is_mapped = is_mapped and (settings.quant == "none" or bool(saved))
     step = _step_memory(settings, model)
     rows = [
         ("frozen weights" + (", mapped from their files" if is_mapped else ""), frozen),
@@ -55,11 +58,11 @@ def memory_plan(settings: Settings, config: DecoderConfig) -> Iterator[tuple[str
     yield "together", sum(count for name, count in rows if not name.startswith(" "))
 
 
-def _shaped(name: str, shape: tuple[int, ...], dtype: Any, quant: str) -> Any:
+def _shaped(shape: tuple[int, ...], dtype: str, quant: str) -> Any:
     """A weight in memory that nobody has touched, which the system has not given yet."""
-    if quant == "none" or not is_packed(name, shape):
+    if quant == "none":
         return empty(shape, dtype=dtype, device="numpy").set_requires_grad(True)
-    form = Form(quant, -2, shape, "float32")
+    form = Form(quant, -2 if SCHEMES[quant].has_axis else None, shape, dtype)
     layout = SCHEMES[quant].layout(shape, form.axis)
     return Packed(tuple([empty(part, dtype=kind, device="numpy") for part, kind in layout]), form)
 

@@ -12,6 +12,7 @@ from ..backends import portable
 from ..backends.portable.packed import Packed
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
+from .packed import check_constant
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -52,6 +53,7 @@ def low_rank_linear(x: Any, projections: Sequence[Projection]) -> tuple[Tensor, 
         _check(x, one)
         weight, form = one.weight, None
         if isinstance(weight, Packed):
+            check_constant("low_rank_linear", weight)
             (weight, *more), form = weight
             rest += more
         forms.append(form)
@@ -62,7 +64,7 @@ def low_rank_linear(x: Any, projections: Sequence[Projection]) -> tuple[Tensor, 
     static = scales, chances, places, tuple(forms)
     is_moving = any(type(tensor) is base.DualTensor for tensor in tensors)
     learned = any(tensor is not None and tensor.requires_grad for tensor in tensors[1:])
-    if is_moving or (x.requires_grad and not learned):  # whose parts would not even keep x
+    if is_moving or (x.requires_grad and not learned and not rest):  # whose parts would not even keep x
         return portable.bind("low_rank_linear", TENSORS)(tensors, *static)
     return apply(OPERATIONS["low_rank_linear"], tuple(tensors), static)
 

@@ -10,11 +10,20 @@ from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..backends import portable
 from ..backends.portable.packed import Packed
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, GradientError, ShapeError
 from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+
+
+def check_constant(caller: str, weight: Packed) -> None:
+    """Refuse parts that somebody wants to learn: nothing would come of it."""
+    if any([part.requires_grad for part in weight.parts]):
+        raise GradientError(
+            f"{caller}: a part of a quantized weight requires a gradient, and it is a constant. Learn an adapter "
+            f"beside it (pb.peft.add_lora), or a weight that is not quantized (pb.quant.dequantize)."
+        )
 
 
 def packed_linear(x: Any, weight: Packed, bias: Tensor | None = None) -> Tensor:
@@ -28,6 +37,7 @@ def packed_linear(x: Any, weight: Packed, bias: Tensor | None = None) -> Tensor:
     x = asarray(x)
     if x.dtype.kind != "float":
         raise DtypeError(f"packed_linear: expected floating-point numbers, got {x.dtype.name}.")
+    check_constant("packed_linear", weight)
     outputs, inputs = weight.shape
     if not x.ndim or x.shape[-1] != inputs or (bias is not None and bias.shape != (outputs,)):
         raise ShapeError(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping
 
-from ..backends.quantization import SCHEMES
 from ..errors import ConfigurationError, FileFormatError
 from ..nn.state import nearest
 
@@ -100,16 +99,8 @@ _NAMES = (*_COUNTS, "rms_norm_eps", "tie_word_embeddings", "attention_bias", "ml
 _MOST_LAYERS = 10_000  # a hundred times those of the largest model; they are made one by one
 
 
-QUANTIZATION = "quantization_config"  # its entry
-_METHOD = "pullback"
-_DTYPES = ("float32", "bfloat16", "float16", "float64")
-
-
-class Quantization(NamedTuple):
-    """The scheme of a folder's quantized weights, and the dtype that they had."""
-
-    scheme: str
-    dtype: str
+QUANTIZATION = "quantization_config"  # the entry, which tells other programs; the files' names say how it is
+QUANTIZED = {"quant_method": "pullback"}
 
 
 def read_config(folder: str | os.PathLike[str]) -> DecoderConfig:
@@ -124,11 +115,6 @@ def read_config(folder: str | os.PathLike[str]) -> DecoderConfig:
         return config
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
-
-
-def read_quantization(folder: str | os.PathLike[str]) -> Quantization | None:
-    """How the weights in a folder are quantized, or None."""
-    return quantization_in(read_json(os.path.join(folder, CONFIG)))
 
 
 def from_entries(entries: Mapping[str, Any]) -> DecoderConfig:
@@ -201,32 +187,16 @@ def _check_supported(entries: Mapping[str, Any]) -> None:
     windows = not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds)
     if windows or (entries.get("use_sliding_window") and entries.get("sliding_window")):
         raise ConfigurationError("layers with a sliding window are not supported; set use_sliding_window to false.")
-    quantization_in(entries)
+    _check_quantization(entries.get(QUANTIZATION))
 
 
-def quantization_in(entries: Mapping[str, Any]) -> Quantization | None:
-    """How the weights of a folder are quantized, as `pb.models.save` notes it."""
-    given = entries.get(QUANTIZATION)
-    if not given:
-        return None
+def _check_quantization(given: Any) -> None:
     method = given.get("quant_method") if isinstance(given, dict) else None
-    if method != _METHOD:
+    if given and method != QUANTIZED["quant_method"]:
         raise ConfigurationError(
             f"the weights are quantized by {method!r} ({QUANTIZATION}), which is not supported. Load the folder of the "
             f"plain weights, and quantize them by pb.models.load(folder, quantize=...)."
         )
-    scheme, dtype = given.get("scheme"), given.get("dtype")
-    if scheme not in [*SCHEMES] or dtype not in _DTYPES:
-        raise ConfigurationError(
-            f"{QUANTIZATION} says scheme {scheme!r:.40} and dtype {dtype!r:.40}: expected one of {', '.join(SCHEMES)}, "
-            f"and of {', '.join(_DTYPES)}."
-        )
-    return Quantization(scheme, dtype)
-
-
-def quantization_entry(quantization: Quantization) -> dict[str, str]:
-    """What config.json says of quantized weights."""
-    return {"quant_method": _METHOD, **quantization._asdict()}
 
 
 def _stop_tokens(entries: Mapping[str, Any]) -> tuple[int, ...]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ..autodiff.creation import asarray
 from ..backends import NUMPY, for_device
 from ..backends.portable.packed import Form, Packed
-from ..backends.quantization import SCHEMES
-from ..dtypes import get
+from ..backends.quantization import SCHEMES, Scheme
+from ..dtypes import float32, get
 from ..errors import ConfigurationError, FileFormatError, ShapeError
 from ..files.safetensors import read_arrays
 from ..nn.state import nearest
 from ..quant.quantizing import packed
-from .config import INDEX, WEIGHTS, Quantization, read_config, read_json, read_quantization
+from .config import INDEX, WEIGHTS, read_config, read_json
 from .decoder import Weights
 from .language_model import LanguageModel
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 _BORROWS = "torch:cpu"  # beside "numpy": it reads files' memory, but knows none that cannot be written
-_FIRST_PART = "codes"  # that every scheme has
+_TABLE = "model.embed_tokens.weight"  # it is never quantized, and has the dtype of what is
 _FOLLOWS = (".rotary_emb.inv_freq",)  # saved by old programs, and no part of what is learned
 
 
@@ -67,28 +67,36 @@ def load(
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{folder}: no such folder. A model is a folder with config.json and {WEIGHTS}.")
     config = read_config(folder)
-    quantization = read_quantization(folder)
-    if quantization is not None and quantize not in (None, quantization.scheme):
-        raise ConfigurationError(f"{folder}: the weights are quantized as {quantization.scheme!r}, not {quantize!r}.")
-    saved = _Saved(folder, device, dtype, quantization)
-    packs = quantize is not None and quantization is None
-    model = LanguageModel(config, packing(saved.take, str(quantize)) if packs else saved.take)
-    if packs or quantization is not None:
+    saved = _Saved(folder, device, dtype, quantize)
+    model = LanguageModel(config, saved.take if quantize is None else packing(saved.take, quantize))
+    if quantize is not None or saved.is_quantized:
         model.freeze()
     saved.check_all_taken({"lm_head.weight"} if config.tie_word_embeddings else set())
     return model
 
 
 def dtype_in(folder: str | os.PathLike[str]) -> str:
-    """The name of the dtype that most of the saved weights have, or had; nothing but the files' headers is read."""
-    if (quantization := read_quantization(folder)) is not None:
-        return quantization.dtype
+    """The name of the dtype of the saved weights, or of most; nothing but the files' headers is read."""
     sizes: dict[str, int] = {}
-    for name in _files(os.fspath(folder)):
-        arrays, _ = read_arrays(os.path.join(folder, name), mmap=True)
-        for array in arrays.values():
-            sizes[array.dtype.name] = sizes.get(array.dtype.name, 0) + array.nbytes
+    for name, array in _arrays(os.fspath(folder)).items():
+        if name == _TABLE:
+            return str(array.dtype.name)
+        sizes[array.dtype.name] = sizes.get(array.dtype.name, 0) + array.nbytes
     return max(sizes, key=lambda dtype: sizes[dtype], default="float32")
+
+
+def schemes_in(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """The schemes of the weights that are saved quantized, by the weights' names."""
+    firsts = {scheme.part_names[0]: scheme.name for scheme in SCHEMES.values()}
+    split = [name.rpartition(".") for name in _arrays(os.fspath(folder))]
+    return {f"{stem}.weight": firsts[part] for stem, _, part in split if part in firsts}
+
+
+def _arrays(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in _files(folder):
+        found.update(read_arrays(os.path.join(folder, name), mmap=True)[0])
+    return found
 
 
 def is_packed(name: str, shape: tuple[int, ...]) -> bool:
@@ -101,7 +109,7 @@ def packing(weights: Weights, scheme: str) -> Weights:
 
     def given(name: str, shape: tuple[int, ...]) -> Any:
         weight = weights(name, shape)
-        if not is_packed(name, shape):
+        if isinstance(weight, Packed) or not is_packed(name, shape):
             return weight
         try:
             return packed(weight, scheme)
@@ -114,8 +122,9 @@ def packing(weights: Weights, scheme: str) -> Weights:
 class _Saved:
     """The weights in a folder, mapped; each is taken by its name, and left out names are told."""
 
-    def __init__(self, folder: str, device: str | None, dtype: Any, quantization: Quantization | None) -> None:
-        self._folder, self._device, self._dtype, self._quantization = folder, device, dtype, quantization
+    def __init__(self, folder: str, device: str | None, dtype: Any, scheme: str | None) -> None:
+        self._folder, self._device, self._dtype, self._scheme = folder, device, dtype, scheme
+        self.is_quantized = False
         self._arrays: dict[str, Any] = {}
         for name in _files(folder):
             arrays, _ = read_arrays(os.path.join(folder, name), mmap=True, private=device == _BORROWS)
@@ -127,17 +136,22 @@ class _Saved:
 
     def take(self, name: str, shape: tuple[int, ...]) -> Any:
         """A weight, or its parts if they are saved in its place."""
-        packed = self._packed(name.removesuffix("weight"), shape)
-        return self._tensor(name, shape).set_requires_grad(True) if packed is None else packed
+        if name not in self._arrays and len(shape) == 2 and name != _TABLE:
+            stem = name.removesuffix("weight")
+            for scheme in SCHEMES.values():
+                if stem + scheme.part_names[0] in self._arrays:
+                    return self._packed(scheme, stem, shape)
+        return self._tensor(name, shape).set_requires_grad(True)
 
-    def _packed(self, stem: str, shape: tuple[int, ...]) -> Packed | None:
-        if self._quantization is None or f"{stem}{_FIRST_PART}" not in self._arrays:
-            return None
-        name, dtype = self._quantization
-        scheme = SCHEMES[name]
-        form = Form(
-            name, -2 if scheme.has_axis else None, shape, dtype if self._dtype is None else get(self._dtype).name
-        )
+    def _packed(self, scheme: Scheme, stem: str, shape: tuple[int, ...]) -> Packed:
+        if self._scheme not in (None, scheme.name):
+            raise ConfigurationError(
+                f"{self._folder}: the weights are quantized as {scheme.name!r}, not {self._scheme!r}."
+            )
+        self.is_quantized = True
+        table = self._arrays.get(_TABLE)
+        dtype = get(self._dtype) if self._dtype is not None else float32 if table is None else NUMPY.dtype_of(table)
+        form = Form(scheme.name, -2 if scheme.has_axis else None, shape, dtype.name)
         layout = zip(scheme.part_names, scheme.layout(shape, form.axis))
         parts = [self._tensor(stem + part, size, as_saved=kind) for part, (size, kind) in layout]
         return Packed(tuple(parts), form)

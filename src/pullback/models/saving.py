@@ -19,9 +19,8 @@ from .config import (
     GENERATION,
     INDEX,
     QUANTIZATION,
+    QUANTIZED,
     WEIGHTS,
-    Quantization,
-    quantization_entry,
     to_entries,
 )
 
@@ -67,7 +66,7 @@ def save(
         raise FileNotFoundError(f"save: {os.fspath(like)} is no folder, and like= names one to copy from.")
     if type(largest_file) is not int or largest_file < 1:
         raise ConfigurationError(f"save: largest_file must be a number of bytes, got {largest_file!r}.")
-    quantization = _quantization_of(model)
+    is_quantized = any(isinstance(module, QuantizedLinear) for module in model.modules())
     tensors = dict(model.state_dict())
     ties = tensors.get("lm_head.weight") is not None and model.config.tie_word_embeddings
     if ties:
@@ -76,8 +75,8 @@ def save(
     entries = to_entries(model.config)
     entries["dtype"] = model.model.embed_tokens.weight.dtype.name
     entries["tie_word_embeddings"] = ties
-    if quantization is not None:
-        entries[QUANTIZATION] = quantization_entry(quantization)
+    if is_quantized:
+        entries[QUANTIZATION] = QUANTIZED
     if like is not None:
         _copy_companions(os.fspath(like), folder)
     parts = _parts(tensors, largest_file)
@@ -97,20 +96,6 @@ def save(
         _remove(folder, WEIGHTS)  # from here on the index is read
         _remove_parts(folder, set(names))
     sync_folder(folder)
-
-
-def _quantization_of(model: LanguageModel) -> Quantization | None:
-    """How the layers of a model are quantized, all of those that are in the same way."""
-    found = {
-        name: Quantization(layer.form.scheme, layer.form.dtype)
-        for name, layer in model.named_modules()
-        if isinstance(layer, QuantizedLinear)
-    }
-    kinds = dict(zip(found.values(), found))
-    if len(kinds) > 1:
-        told = ", ".join(f"{name!r} as {scheme} of {dtype}" for (scheme, dtype), name in kinds.items())
-        raise ConfigurationError(f"save: layers are quantized in different ways ({told}): a folder says one for all.")
-    return next(iter(kinds), None)
 
 
 def _parts(tensors: dict[str, Tensor], largest_file: int) -> list[dict[str, Tensor]]:

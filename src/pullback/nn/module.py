@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any, Iterator, Mapping, Self
+from typing import Any, Iterable, Iterator, Mapping, Self
 
-from .. import tree
+from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
 from ..tensors.tensor import Tensor
@@ -260,8 +260,19 @@ class Module:
         >>> pb.nn.Linear(2, 1).astype(pb.float64).weight.dtype
         pullback.float64
         """
-        placement.move(self._all_tensors(), dtype=dtype)
+        modules = list(self.modules())
+        exact = {id(tensor) for module in modules for tensor in module._exact_tensors()}
+        placement.move([tensor for tensor in self._all_tensors() if id(tensor) not in exact], dtype=dtype)
+        for module in modules:
+            module._note_dtype(dtypes.get(dtype))
         return self
+
+    def _exact_tensors(self) -> Iterable[Tensor]:
+        """Those of its own tensors that `astype` leaves as they are."""
+        return ()
+
+    def _note_dtype(self, dtype: dtypes.DType) -> None:
+        """Take note of what `astype` has converted the others to."""
 
     # -- printing ----------------------------------------------------------------------------------
 

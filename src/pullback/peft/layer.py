@@ -6,7 +6,7 @@ import math
 from typing import Any, Sequence
 
 from ..backends.portable.packed import Packed
-from ..dtypes import float32
+from ..dtypes import BY_NAME, float32
 from ..functions.filled import empty, zeros
 from ..functions.linear import linear
 from ..functions.low_rank import Projection, low_rank_linear, row_norms
@@ -118,7 +118,7 @@ class QuantizedLoraLinear(LoraLinear, QuantizedLinear):
 
     def merge(self) -> None:
         if not self.merged:
-            self.register_buffer("merged_weight", self.adapted_weight(), persistent=False)
+            self.register_buffer("merged_weight", self.adapted_weight())
 
     def unmerge(self) -> None:
         if self.merged:
@@ -142,8 +142,9 @@ def attach(layer: Linear, config: LoraConfig, rank: int, alpha: float, generator
     Adapters of weights in half precision are in float32: their steps are too small for less.
     """
     stored = layer.stored_weight
-    values = stored.parts[-1] if isinstance(stored, Packed) else stored  # whose dtype the layer computes in
-    dtype, device = float32 if values.dtype.itemsize == 2 else values.dtype, values.device
+    kept = stored.parts[0] if isinstance(stored, Packed) else stored
+    dtype, device = BY_NAME[stored.form.dtype] if isinstance(stored, Packed) else kept.dtype, kept.device
+    dtype = float32 if dtype.itemsize == 2 else dtype
     down = Parameter(empty((rank, layer.in_features), dtype=dtype, device=device))
     init.kaiming_uniform_(down, a=math.sqrt(5), generator=generator)
     layer.__class__ = _WITH[type(layer)]

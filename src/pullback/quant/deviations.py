@@ -51,8 +51,8 @@ def _deviation(name: str, layer: QuantizedLinear, weight: Tensor) -> Deviation:
         values = layer.stored_weight
         if values.shape != weight.shape:
             raise ShapeError(f"deviations: {name!r} has shape {values.shape}, and {weight.shape} in the reference.")
-        wide = weight.to_device(values.parts[0].device).astype(float64)
-        difference = abs(layer.weight.astype(float64) - wide)
+        wide = weight.to_device("numpy").astype(float64)
+        difference = abs(layer.weight.to_device("numpy").astype(float64) - wide)
         length = (wide * wide).sum().item() ** 0.5
         error = (difference * difference).sum().item() ** 0.5
         bits = 8 * sum(part.nbytes for part in values.parts) / weight.size

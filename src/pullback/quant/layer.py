@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterable
 
 from ..autodiff.tables import TENSORS
 from ..backends.portable.packed import Form, Packed, expanded
-from ..dtypes import BY_NAME
+from ..dtypes import BY_NAME, DType
 from ..functions.linear import linear
 from ..functions.packed import packed_linear
 from ..nn.linear import Linear
@@ -25,7 +25,7 @@ class QuantizedLinear(Linear):
     Sequential(
       (0): QuantizedLinear(in_features=3, out_features=2, bias=True, int8)
     )
-    >>> layer.codes.dtype.name, layer.scales.shape
+    >>> layer.int8_codes.dtype.name, layer.int8_scales.shape
     ('int8', (2, 1))
     """
 
@@ -37,6 +37,8 @@ class QuantizedLinear(Linear):
 
     def hold(self, weight: Packed) -> None:
         """Have this weight from now on."""
+        for name in self.form.part_names if "form" in vars(self) else ():
+            delattr(self, name)
         self.form = weight.form
         self.out_features, self.in_features = weight.shape
         for name, part in zip(weight.form.part_names, weight.parts):
@@ -48,9 +50,15 @@ class QuantizedLinear(Linear):
 
     @property
     def weight(self) -> Tensor:  # type: ignore[override]
-        """The weight expanded, a constant of the dtype that it had."""
+        """The weight, expanded whenever it is asked for, in the dtype that it had: nobody sees it written."""
         values: Tensor = expanded(TENSORS, self.stored_weight, BY_NAME[self.form.dtype])
         return values
+
+    def _exact_tensors(self) -> Iterable[Tensor]:
+        return self.stored_weight.parts
+
+    def _note_dtype(self, dtype: DType) -> None:
+        self.form = self.form._replace(dtype=dtype.name)
 
     def reset_parameters(self) -> None:
         raise TypeError("QuantizedLinear: a quantized weight is not drawn. Quantize a layer that has its values.")

@@ -12,12 +12,16 @@ from ..dtypes import float32
 from ..errors import ConfigurationError
 from ..nn.linear import Linear
 from ..nn.module import Module
+from ..nn.state import nearest
 from ..tensors.quantized import quantize as quantize_tensor
 from ..tensors.tensor import Tensor
 from .layer import QuantizationAwareLinear, QuantizedLinear
 from .rounding import checked
 
 Model = TypeVar("Model", bound=Module)
+
+#: What stays as it is if nothing else is said: the layer of a language model's output.
+HEAD = ("lm_head", "*.lm_head")
 
 
 def packed(weight: Tensor, scheme: str = "int8") -> Packed:
@@ -34,7 +38,7 @@ def packed(weight: Tensor, scheme: str = "int8") -> Packed:
     return Packed(tuple([created(part) for part in raw.parts]), form)
 
 
-def quantize(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head", "*.lm_head")) -> Model:
+def quantize(model: Model, scheme: str = "int8", skip: str | Sequence[str] = HEAD) -> Model:
     """Freeze a model and keep the weights of its linear layers in a quantization scheme; returns the model.
 
     Layers stay the same objects. Their weights are expanded where they are used; nothing of them is learned, but
@@ -48,8 +52,8 @@ def quantize(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head
         "int8": 8-bit integers with a scale for each row; "fp8": floating-point numbers of 8 bits (e4m3), likewise.
         "int4": 4-bit integers with a scale for each 64 weights; "nf4": 4 bits in levels for normally distributed
         weights, with scales of 8 bits (4.13 bits for a weight in all).
-    skip : list of str
-        Names of layers, or patterns, that stay as they are: by default the layer of the output.
+    skip : str or list of str
+        Names of layers, or patterns, that stay as they are: by default the layer of a language model's output.
 
     Returns
     -------
@@ -106,7 +110,7 @@ def dequantize(model: Model) -> Model:
     return model
 
 
-def prepare(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head", "*.lm_head")) -> Model:
+def prepare(model: Model, scheme: str = "int8", skip: str | Sequence[str] = HEAD) -> Model:
     """Let a model learn with the rounding that `pb.quant.quantize(model, scheme)` will do; returns the model.
 
     Weights stay floating-point parameters; layers compute with what is left of them in the scheme, and gradients pass
@@ -128,12 +132,18 @@ def prepare(model: Model, scheme: str = "int8", skip: Sequence[str] = ("lm_head"
     return model
 
 
-def plain_layers(model: Module, skip: Sequence[str], what: str) -> list[tuple[str, Linear]]:
+def plain_layers(model: Module, skip: str | Sequence[str], what: str) -> list[tuple[str, Linear]]:
     """The linear layers of a model and their whole names, all of which must be plain ones, or know of quantization."""
+    skip = (skip,) if isinstance(skip, str) else tuple(skip)
+    linear = {name: module for name, module in model.named_modules() if isinstance(module, Linear)}
+    for pattern in () if skip == HEAD else skip:
+        if not any(fnmatchcase(name, pattern) for name in linear):
+            raise ConfigurationError(
+                f"{what}: no linear layer of {type(model).__name__} matches {pattern!r} in skip. "
+                f"{nearest(pattern, linear)}".rstrip()
+            )
     layers = [
-        (name, module)
-        for name, module in model.named_modules()
-        if isinstance(module, Linear) and not any(fnmatchcase(name, pattern) for pattern in skip)
+        (name, module) for name, module in linear.items() if not any(fnmatchcase(name, pattern) for pattern in skip)
     ]
     for name, layer in layers:
         if type(layer) not in (Linear, QuantizationAwareLinear):

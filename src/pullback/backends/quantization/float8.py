@@ -15,7 +15,7 @@ class Float8(Scheme):
 
     name = "fp8"
     dtype = DType("float8_e4m3", "quantized", 1, None)
-    part_names = ("codes", "scales")
+    part_names = ("fp8_codes", "fp8_scales")
     has_axis = True
 
     def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:

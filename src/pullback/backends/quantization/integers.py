@@ -1,4 +1,4 @@
-"""Integers with scales: of 8 bits, a scale for each row; of 4 bits, a scale for each group of 64."""
+"""Integers with scales: of 8 bits, a scale for each row; of 4 bits, a scale for each 64 of a row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .scheme import (
     GROUP,
     Scheme,
     along,
-    group_count,
     grouped,
+    groups_of,
+    largest_of_rows,
     largest_over,
     named_dtype,
     scales_for,
@@ -24,7 +25,7 @@ class Int8(Scheme):
 
     name = "int8"
     dtype = DType("qint8", "quantized", 1, None)
-    part_names = ("codes", "scales")
+    part_names = ("int8_codes", "int8_scales")
     has_axis = True
 
     def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:
@@ -41,15 +42,15 @@ class Int8(Scheme):
 
 
 class Int4(Scheme):
-    """`values = (code - 8) * scale`, codes in 1..15, one scale per group of 64 values; two codes in a byte."""
+    """`values = (code - 8) * scale`, codes in 1..15, one scale per 64 values of a row; two codes in a byte."""
 
     name = "int4"
     dtype = DType("qint4", "quantized", 1, None)
-    part_names = ("codes", "scales")
+    part_names = ("int4_codes", "int4_scales")
 
     def encode(self, xp: Any, values: Any, axis: int | None) -> tuple[Any, ...]:
         groups = grouped(xp, values, GROUP)
-        scales = scales_for(xp, largest_over(xp, groups, -2), 7.0)
+        scales = scales_for(xp, largest_of_rows(xp, groups), 7.0)
         codes = xp.minimum(xp.maximum(xp.round(groups / scales), -7), 7) + 8
         low, high = xp.split(xp.astype(codes, named_dtype(values, "uint8")), (GROUP // 2, GROUP // 2), -1)
         return low + 16 * high, scales
@@ -58,5 +59,5 @@ class Int4(Scheme):
         return ungrouped(xp, xp.unpack_int4(*parts), shape)
 
     def layout(self, shape: tuple[int, ...], axis: int | None) -> tuple[tuple[tuple[int, ...], str], ...]:
-        count = group_count(shape, GROUP)
-        return ((count, GROUP // 2), "uint8"), ((count, 1), "float32")
+        groups = groups_of(shape, GROUP)
+        return ((*groups, GROUP // 2), "uint8"), ((*groups, 1), "float32")

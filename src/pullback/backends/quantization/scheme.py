@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...dtypes import BY_NAME, DType
@@ -66,21 +65,29 @@ def along(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     return tuple([n if i - len(shape) == axis else 1 for i, n in enumerate(shape)])
 
 
+def largest_of_rows(xp: Any, values: Any) -> Any:
+    """The largest size of a value in each row; the axes stay."""
+    return xp.max(xp.abs(values), (-1,), True)
+
+
 def grouped(xp: Any, values: Any, size: int) -> Any:
-    """Values in rows of `size` in their order, the last one filled up with zeros."""
-    flat = xp.reshape(values, (-1,))
-    missing = -flat.shape[0] % size
-    return xp.reshape(xp.pad(flat, ((0, missing),), 0) if missing else flat, (-1, size))
+    """Values in groups along the last axis, which gets two of it; the last group of a row is filled up with zeros."""
+    *rest, length = values.shape or (1,)
+    missing = -length % size
+    if missing:
+        values = xp.pad(xp.reshape(values, (*rest, length)), (*[(0, 0)] * len(rest), (0, missing)), 0)
+    return xp.reshape(values, (*rest, (length + missing) // size, size))
 
 
-def ungrouped(xp: Any, rows: Any, shape: tuple[int, ...]) -> Any:
+def ungrouped(xp: Any, groups: Any, shape: tuple[int, ...]) -> Any:
     """Undo `grouped`."""
-    count = math.prod(shape)
-    if count == math.prod(rows.shape):
-        return xp.reshape(rows, shape)
-    flat = xp.reshape(rows, (-1,))
-    return xp.reshape(xp.split(flat, (count, flat.shape[0] - count), 0)[0], shape)
+    *rest, length = shape or (1,)
+    whole = groups.shape[-2] * groups.shape[-1]
+    rows = xp.reshape(groups, (*rest, whole))
+    return xp.reshape(xp.split(rows, (length, whole - length), -1)[0] if whole > length else rows, shape)
 
 
-def group_count(shape: tuple[int, ...], size: int) -> int:
-    return -(-math.prod(shape) // size)
+def groups_of(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The axes of groups of values of this shape."""
+    *rest, length = shape or (1,)
+    return (*rest, -(-length // size))

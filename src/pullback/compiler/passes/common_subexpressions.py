@@ -17,7 +17,7 @@ from .operations import COMMUTATIVE, key_of, mentions
 #: What numbers are unpacked and scaled with.
 _EXPANDING = frozenset((
     "astype", "add", "subtract", "multiply", "divide", "bitwise_and", "equal", "not_equal", "where", "concat",
-    "reshape", "broadcast_to",
+    "reshape", "broadcast_to", "exp", "getitem",
 ))  # fmt: skip
 _CODES = frozenset("iu")  # kinds of dtypes
 
@@ -54,8 +54,9 @@ def _expands(instruction: Instruction, given: set[Value], expanded: set[Value]) 
     source = values[0] if values else None
     if source is None or source.ndim < 2:
         return False
-    size = source.dtype.itemsize
-    return size < instruction.result.dtype.itemsize if instruction.op == "astype" else source.dtype.kind in _CODES
+    if source.dtype.kind == "f":
+        return instruction.op == "astype" and source.dtype.itemsize < instruction.result.dtype.itemsize
+    return source.dtype.itemsize == 1 and source.dtype.kind in _CODES
 
 
 def _key(instruction: Instruction) -> Any:

@@ -57,6 +57,7 @@ from .errors import (
     PullbackError,
     ShapeError,
     TraceError,
+    VmapError,
 )
 from .modes import enable_grad, no_grad
 from .tensors.tensor import Tensor

@@ -36,6 +36,10 @@ class TraceError(PullbackError, RuntimeError):
     """A function cannot be traced: it needs values that a traced array does not have, or has lost track of one."""
 
 
+class VmapError(PullbackError, RuntimeError):
+    """A function cannot be run on many examples at once: it needs the values of one, or has lost track of a tensor."""
+
+
 class IndexingError(PullbackError, IndexError):
     """An index is not one, or points outside."""
 

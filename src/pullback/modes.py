@@ -22,6 +22,7 @@ class Mode(NamedTuple):
     checkpointing: Any = None  # one of the strategies in autodiff.checkpointing
     tapes: tuple[Any, ...] = ()  # tape.GradientTape objects that list what is recorded
     tracing: Any = None  # compiler.tracing.Trace, while a function runs on symbols
+    mapping: Any = None  # autodiff.batching.stack.Level, while a function runs on stacks
     inlining: bool = False  # compiled functions run as they are, as they do in a trace
 
 
@@ -47,6 +48,18 @@ def tracing() -> Any:
     """The trace that a function is running under, or None."""
     mode = _mode.get()
     return None if mode is None else mode.tracing
+
+
+def mapping() -> Any:
+    """The level of the `vmap` that a function is running under, or None."""
+    mode = _mode.get()
+    return None if mode is None else mode.mapping
+
+
+def is_special() -> bool:
+    """Whether tensors of plain arrays have to be made known to a trace or a `vmap`."""
+    mode = _mode.get()
+    return mode is not None and (mode.tracing is not None or mode.mapping is not None)
 
 
 def refuse_in_trace(message: str) -> None:

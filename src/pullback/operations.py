@@ -85,7 +85,7 @@ class Operation:
         scipy: str = "",
         shape: Callable[..., Any] | None = None,
         instead: str = "",
-        batch: Callable[..., Any] | None = None,
+        batch: Any = None,
     ) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
@@ -130,6 +130,15 @@ class Operation:
     def arity(self) -> int:
         """How many arguments of its kernel come before the static ones."""
         return 1 if self.variadic else len(self.inputs)
+
+    def arguments(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The arguments of a call of its kernel as (inputs, static arguments), with the defaults."""
+        arity = self.arity
+        inputs = list(args[:arity])
+        inputs += [named.get(name) for name in self.inputs[len(inputs) :]]
+        static = list(args[arity:])
+        static += [named[n] if n in named else self.defaults[n] for n in self.static[len(static) :]]
+        return tuple(inputs[0]) if self.variadic else tuple(inputs), tuple(static)
 
     def kernel_for(self, backend: Any) -> Callable[..., Any]:
         return getattr(backend.xp, self.name)

@@ -70,6 +70,8 @@ def _drawn_again(method: Any) -> Any:
     @wraps(method)
     def draw(self: Generator, *args: Any, **named: Any) -> Tensor:
         mode = modes.current()
+        if mode is not None and mode.mapping is not None:
+            return mode.mapping.draw(self, method, args, named)
         if mode is not None and mode.tracing is not None:
             return mode.tracing.draw(self, method, args, named)
         if mode is None or not mode.recording or mode.checkpointing is None:
@@ -86,6 +88,9 @@ def _drawn_by_programs(method: Any) -> Any:
 
     @wraps(method)
     def draw(self: Generator, *args: Any) -> Tensor:
+        mapping = modes.mapping()
+        if mapping is not None:
+            return mapping.draw(self, method, args, {})
         trace = modes.tracing()
         return method(self, *args) if trace is None else trace.draw(self, method, args, {})
 
@@ -143,6 +148,9 @@ class Generator:
         The offset is a multiple of four. Threads may call this at the same time.
         """
         count = _integer("count", count, 0, _KEYS)
+        mapping = modes.mapping()
+        if mapping is not None:
+            count = mapping.drawn_at_once(count)
         trace = modes.tracing()
         if trace is not None:
             return trace.next_key(self, -(-count // 4) * 4)

@@ -21,6 +21,8 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
     """Run `operation` on tensors (or raw arrays, Python scalars, None) and record it; a tuple for several outputs."""
     mode = modes.current()
     if mode is not None:
+        if mode.mapping is not None:
+            return mode.mapping.apply(operation, inputs, static)
         if mode.tracing is not None:
             inputs = mode.tracing.resolve_all(inputs)
         if mode.autocast is not None:

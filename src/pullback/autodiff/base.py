@@ -119,8 +119,11 @@ def resolved(tensor: Any) -> Any:
 
 def created(raw: Any) -> Tensor:
     """A tensor of a raw array that was made just now; while a function is traced, a constant of its program."""
-    trace = modes.tracing()
-    return make(raw if trace is None else trace.constant(raw), None)
+    mode = modes.current()
+    if mode is None:
+        return make(raw, None)
+    tensor = make(raw if mode.tracing is None else mode.tracing.constant(raw), None)
+    return tensor if mode.mapping is None else mode.mapping.lift(tensor)
 
 
 def make(raw: Any, node: Node | None) -> Tensor:

@@ -64,7 +64,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     """
     if dtype is None and device is None and copy is None and isinstance(obj, base.Tensor):
         return obj
-    if type(obj) is _ndarray and dtype is None and device in _HERE and not copy and modes.tracing() is None:
+    if type(obj) is _ndarray and dtype is None and device in _HERE and not copy and not modes.is_special():
         if obj.dtype in dtypes.BY_NUMPY and obj.dtype.isnative:
             return make(obj, None)
     wanted = None if dtype is None else dtypes.get(dtype)

@@ -10,6 +10,7 @@ from ..operations import Operation
 from . import base
 from .apply import apply, new_node
 from .base import TensorBase, make, resolved
+from .batching.stack import Stack
 from .engine import visit_alone
 from .forward import Dual, adopt, dual, primal_at, tangent_at, variable, vjp_of
 from .graph import Leaf
@@ -61,7 +62,7 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
         if _holds_tensors(g):
             gradients = backward(g, *saved[:count])
         else:
-            with modes.changed(recording=False):
+            with modes.changed(recording=_may_be_tracked_below(g)):
                 gradients = backward(_wrap(g), *map(_wrap, saved[:count]))
             gradients = tuple([resolved(grad)._raw if isinstance(grad, base.Tensor) else grad for grad in gradients])
         if any([gradient is None for gradient in gradients]):  # no gradient at all
@@ -80,6 +81,11 @@ def _checked_rules(operation: str, tracked: list[str], ruled: Recipe, shapes: li
         return gradients
 
     return wrapped
+
+
+def _may_be_tracked_below(g: Any) -> bool:
+    """Whether a cotangent is of examples, so that what is computed from it may be needed further out."""
+    return any([type(part) is Stack for part in (g if isinstance(g, tuple) else (g,))]) and modes.is_recording()
 
 
 def _zeros(shape: Any, g: Any) -> Any:
@@ -108,6 +114,7 @@ def custom_op(
     residuals: str = "",
     jvp: Callable[..., Any] | None = None,
     shape: Callable[..., Any] | None = None,
+    batch: Callable[..., Any] | None = None,
     joint: Rule | None = None,
     **rules: Rule,
 ) -> Callable[..., Any]:
@@ -125,6 +132,10 @@ def custom_op(
     it is called as it is when the program runs, so it may use NumPy, SciPy or Numba: `shape` is given the shapes of the
     arrays, and the static arguments by keyword, and returns that of the result, or (shape, dtype) where the dtype is
     not that of the first array; a list of these for several outputs and residuals.
+
+    Inside `pb.vmap` it runs example by example, and a notice says so. With `batch` it runs once: `batch(stacked,
+    *arrays, **static)` is given tensors, those for which the tuple `stacked` says True with the examples along a first
+    axis more, and returns the result with the examples along its first axis. It may call the operation itself.
 
     `forward` must not write to its arrays. It may return more for the rules than its result, under the names in
     `residuals`. Second derivatives take these for constants: what depends on the arrays, other than by jumps as a mask
@@ -160,6 +171,7 @@ def custom_op(
         outputs=outputs,
         differentiable=arrays if joint else rules,
         autocast="given",
+        batch=batch,
     )
     operation.kernel = lambda *args: forward(*args[: len(arrays)], **dict(zip(static, args[len(arrays) :])))
     operation.rules = rules
@@ -227,7 +239,7 @@ _OBJECT = Operation("custom", "*xs", "op", autocast="given")
 def _object_backward(g: Any, op: BackwardOp, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     if isinstance(g, base.Tensor):
         return _checked(op, op.backward(g), needs)
-    with modes.changed(recording=False):
+    with modes.changed(recording=_may_be_tracked_below(g)):
         return tuple([resolved(x)._raw for x in _checked(op, op.backward(make(g, None)), needs)])
 
 

@@ -36,6 +36,7 @@ def walk(
     stop: bool = False,
     hooks_since: int = -1,
     is_masked: bool = False,
+    on_tensors: bool = False,
 ) -> dict[Node, Any]:
     """The cotangents of the leaves (or of the nodes in `wrt`), given those of some results.
 
@@ -43,16 +44,17 @@ def walk(
     Values kept for the rules are released as the walk passes them unless `retain_graph`. A guarded walk
     releases them a window later, so that it can tell where a NaN or an infinity in its result came from.
     With `stop` nothing passes through the nodes in `wrt`. Hooks on variables older than `hooks_since` are not called.
-    `is_masked` says that the given cotangents may have passed a masking operation.
+    `is_masked` says that the given cotangents may have passed a masking operation. With `on_tensors` cotangents are
+    tensors, and nothing is recorded: so many of them go through a graph of one at once, inside of `vmap`.
     """
     mode = modes.current()
     if mode is not None and mode.tracing is not None and not mode.tracing.is_walking:
         with mode.tracing.walking():
-            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since)
+            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since, is_masked, on_tensors)
     if mode is not None and (mode.autocast is not None or (create_graph and not mode.recording)):
         # Cotangents have the precision of what they are cotangents of: rules are not cast again.
         with modes.changed(recording=mode.recording or create_graph, autocast=None):
-            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since, is_masked)
+            return walk(seeds, wrt, retain_graph, create_graph, guarded, stop, hooks_since, is_masked, on_tensors)
     cotangents: dict[Node, Any] = {}
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
@@ -60,11 +62,11 @@ def walk(
     useful = None if wrt is None else _leading_to(order, wrt)
     if useful is not None:
         order = [node for node in order if node in useful]
-    visitor = _Visitor(order, create_graph, hooks_since)
+    visitor = _Visitor(order, create_graph, hooks_since, on_tensors)
     plain, masked = visitor.is_plain, visitor.masked
     if is_masked:
         masked.update(cotangents)
-    release = not (retain_graph or create_graph)
+    release = not (retain_graph or create_graph or on_tensors)
     trace = mode.tracing if mode is not None and release else None
     if trace is not None:
         release = False  # not before the end: symbols take no memory
@@ -239,12 +241,13 @@ def _leading_to(order: list[Node], wrt: frozenset[Node]) -> set[Node]:
 class _Visitor:
     """What a node's visit takes beyond calling its rule: hooks, masks, and rules on tensors."""
 
-    def __init__(self, order: list[Node], create_graph: bool, hooks_since: int = -1) -> None:
-        self.create_graph = create_graph
+    def __init__(self, order: list[Node], create_graph: bool, hooks_since: int = -1, on_tensors: bool = False) -> None:
+        self.create_graph = create_graph or on_tensors
+        self.is_recorded = create_graph
         self.hooks = hooks_of(order) if hooked else {}
         if hooks_since >= 0:
             self.hooks = {node: found for node, found in self.hooks.items() if node.recipe or node.seq >= hooks_since}
-        self.is_plain = not (create_graph or self.hooks)
+        self.is_plain = not (self.create_graph or self.hooks)
         self.masked: set[Node] = set()  # nodes whose cotangent has passed a masking operation
 
     def hooked(self, node: Node, g: Any) -> Any:
@@ -283,9 +286,9 @@ class _Visitor:
         """The rule on tensors, so that what it computes is recorded."""
         recipe = node.recipe
         if recipe.operation.composite:
-            return _through_portable_form(node, g)
+            return _through_portable_form(node, g, self.is_recorded)
         rule = recipe.backward if recipe.on_tensors else tensor_table().recipe(recipe.operation, recipe.mask).backward
-        return rule(g, *_as_tensors(node))
+        return rule(g, *_as_tensors(node, self.is_recorded))
 
     def where_not_masked(self, node: Node, g: Any, gradients: Any) -> Any:
         """The gradients of an elementwise operation, zero where `g` is, also where its factor is not finite."""
@@ -353,10 +356,13 @@ def _unbroadcast_one(g: Any, shape: Any, dtype: Any) -> Any:
 # -- higher orders: rules on tensors -------------------------------------------------------------
 
 
-def _as_tensors(node: Node) -> list[Any]:
-    """What was saved in `node`, as tensors that know how they were made."""
+def _as_tensors(node: Node, is_recorded: bool = True) -> list[Any]:
+    """What was saved in `node`, as tensors that know how they were made, or as constants."""
     recipe = node.recipe
     operation = recipe.operation
+    if not is_recorded:
+        pairs = zip(saved_values(node, walking=True), recipe.sources)
+        return [_constants(value) if kind in ("input", "output", "residual") else value for value, (kind, _) in pairs]
     parents = iter(node.inputs)
     # the variable of a transform that has ended is an identity with nothing behind it
     inputs = [next(parents, None) if tracked else None for tracked in recipe.mask]
@@ -380,6 +386,11 @@ def _as_tensors(node: Node) -> list[Any]:
     return values
 
 
+def _constants(value: Any) -> Any:
+    """Raw arrays, alone or several, as tensors."""
+    return tuple([_tensor(part, None) for part in value]) if type(value) is tuple else _tensor(value, None)
+
+
 def _tensor(value: Any, node: Node | None) -> Any:
     return make(value, node) if backends.of(value) is not None else value
 
@@ -397,21 +408,24 @@ def alias(tensor: Tensor) -> Tensor:
     return make(tensor._raw, new_node(IDENTITY, () if tensor._node is None else (tensor._node,), ()))
 
 
-def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
+def _through_portable_form(node: Node, g: Any, is_recorded: bool) -> tuple[Any, ...]:
     """Gradients of a fused operation by differentiating its portable form, which is made of other operations."""
     recipe = node.recipe
     operation = recipe.operation
-    saved = dict(zip(recipe.names, _as_tensors(node)))
+    saved = dict(zip(recipe.names, _as_tensors(node, is_recorded)))
     like = g if isinstance(g, base.Tensor) else next(part for part in g if part is not None)
     parents = iter(node.inputs)
     inputs: list[Any] = []
     variables: list[Any] = []
+    mapping = modes.mapping()
     for name, tracked in zip(operation.inputs, recipe.mask):
         x: Any = saved.get(name)
         if x is None and saved[name + "_shape"] is not None:  # its value has no influence on any gradient
             x = TENSORS.zeros(saved[name + "_shape"], saved[name + "_dtype"], like)
         if tracked:
-            x = make(x._raw, new_node(IDENTITY, (next(parents),), ()))
+            parent = next(parents)
+            x = make(x._raw, parent if is_recorded else None)
+            x = alias(x if mapping is None else mapping.lift(x))
             variables.append(x)
         inputs.append(x)
     result = portable.bind(operation.name, TENSORS)(*inputs, *(saved[name] for name in operation.static))
@@ -419,4 +433,5 @@ def _through_portable_form(node: Node, g: Any) -> tuple[Any, ...]:
     cotangents = (g,) if isinstance(g, base.Tensor) else g
     seeds = [(out._node, part) for out, part in zip(outputs, cotangents) if part is not None and out._node is not None]
     gradients = walk(seeds, frozenset(v._node for v in variables), create_graph=True)
-    return tuple(gradients[v._node] if v._node in gradients else TENSORS.zeros_like(v) for v in variables)
+    found = [gradients[v._node] if v._node in gradients else TENSORS.zeros_like(v) for v in variables]
+    return tuple(found if is_recorded else [make(gradient._raw, None) for gradient in found])

@@ -87,7 +87,7 @@ _FINISH = """
 
 _UNARY = """
 def function(x):
-    m = mode()
+    m = current_mode()
     if type(x) is Tensor and (m is None or m is NO_GRAD):
         a = x._raw
         if type(a) is ndarray:
@@ -117,7 +117,7 @@ def function(x):
 
 _BINARY = """
 def function(x, y):
-    m = mode()
+    m = current_mode()
     if m is None or m is NO_GRAD:
         if type(x) is Tensor:
             a = x._raw
@@ -219,7 +219,7 @@ def operate(operation: Operation, x: Any, y: Any) -> Any:
 # Any operation: its inputs are tensors, or None where it allows that.
 _GENERAL = """
 def function({arguments}):
-    m = mode()
+    m = current_mode()
     if (m is None or m is NO_GRAD) and {ordinary}:
         {unpack}
         try:
@@ -430,7 +430,7 @@ def _names_for(operation: Operation, library: Library) -> dict[str, Any]:
         "asarray": library.from_scalar,
         "inexact": library.inexact,
         "kernel": getattr(library.table.xp, operation.name),
-        "mode": modes.current,
+        "current_mode": modes.current,
         "NO_GRAD": modes.NO_GRAD,
         "next_seq": next_sequence_number,
         "getframe": sys._getframe,

@@ -62,6 +62,9 @@ class Dual(TensorBase):
 
 
 def dual(primal: Any, tangent: Any, level: int) -> Any:
+    mapping = modes.mapping()
+    if mapping is not None and mapping.number > level:
+        return mapping.dual(primal, tangent, level)
     result = base.DualTensor()
     primal = resolved(primal)
     result._raw = primal._raw
@@ -72,6 +75,9 @@ def dual(primal: Any, tangent: Any, level: int) -> Any:
 
 def adopt(tensor: Any, result: Any) -> None:
     """Make `tensor` be `result`, which nobody else holds."""
+    mapping = modes.mapping()
+    if mapping is not None:
+        result = mapping.written(tensor, result)
     if isinstance(result, Dual) or isinstance(tensor, Dual):
         tensor.__class__ = type(result)
         if isinstance(result, Dual):
@@ -231,7 +237,10 @@ def _transposed(operation: Operation, primals: Any, tangents: Any, static: Any) 
 
 
 def variable(x: Tensor) -> Tensor:
-    """`x` as a variable of its own, at every level that it has."""
+    """`x` as a variable of its own, at every level that it has; inside of `vmap` every example has one."""
+    mapping = modes.mapping()
+    if mapping is not None:
+        x = mapping.lift(x)
     return dual(variable(x.primal), x.tangent, x.level) if isinstance(x, Dual) else alias(x)
 
 

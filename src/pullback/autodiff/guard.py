@@ -110,14 +110,20 @@ def all_finite(cotangents: Iterable[Any]) -> bool:
             if not all_finite([part for part in g if part is not None]):
                 return False
         else:
-            raw = getattr(g, "_raw", g)
-            backend = backends.of(raw)
+            raw, backend = _with_values(getattr(g, "_raw", g))
             if not backend.is_concrete(raw):  # nobody can tell yet
                 return False
             others.setdefault(backend, []).append(raw)
     if dtype is not None and not _finite_array(np.frombuffer(b"".join(small), dtype)):
         return False
     return not others or all([flag for backend, raws in others.items() for flag in backend.finite(raws)])
+
+
+def _with_values(raw: Any) -> tuple[Any, Any]:
+    """The array that has the values of one, and its backend."""
+    backend: Any = backends.of(raw)
+    raw = backend.values_in(raw)
+    return raw, backends.of(raw)
 
 
 _MOST = {"f": 2.0**98, "d": 2.0**994}  # sums of squares of moderate numbers: an optimizer's state has room for these
@@ -162,7 +168,7 @@ def check_when_run(raws: Iterable[Any]) -> bool:
     """While a function is traced, have its program look at these when it has run; whether one is."""
     trace = modes.tracing()
     if trace is not None:
-        trace.check(raws)
+        trace.check([_with_values(raw)[0] for raw in raws])
     return trace is not None
 
 
@@ -182,7 +188,7 @@ def check_root(loss: Any, node: Node, waiting: bool = False) -> Any:
         value = complex(raw.item())
         fine = isfinite(value.real) and isfinite(value.imag)
     else:
-        backend = backends.of(raw)
+        raw, backend = _with_values(raw)
         if not backend.is_concrete(raw):
             return False
         if backend.is_on_device(raw) and not (waiting or pending.checks.at_once):
@@ -209,14 +215,16 @@ def is_on_device(seeds: dict[Node, Any]) -> bool:
         return False
     for g in seeds.values():
         raw = getattr(g, "_raw", g)
-        backend = backends.of(raw)
-        return backend is not None and backend.is_on_device(raw)
+        if backends.of(raw) is None:
+            return False
+        raw, backend = _with_values(raw)
+        return backend.is_on_device(raw)
     return False
 
 
 def check_on_device(order: list[Node], cotangents: dict[Node, Any], roots: tuple[Any, ...]) -> None:
     """Have a device look once at all that a walk has come to, and where it came from; nobody waits for the answer."""
-    raws = [*roots, *cotangents.values()]
+    raws = [_with_values(raw)[0] for raw in (*roots, *cotangents.values())]
     if not raws:
         return
     backend = backends.of(raws[0])

@@ -31,7 +31,7 @@ class TensorNamespace:
         operation = OPERATIONS.get(name)
         if operation is not None:
             function = _on_tensors(operation)
-        elif name in _CREATION:
+        elif name in CREATION:
             function = _creating(name)
         else:
             function = portable.bind(name, self)
@@ -39,7 +39,7 @@ class TensorNamespace:
         return function
 
 
-_CREATION = ("zeros", "full", "arange", "zeros_like", "ones_like")
+CREATION = ("zeros", "full", "arange", "zeros_like", "ones_like")
 
 
 def _creating(name: str) -> Any:
@@ -58,14 +58,8 @@ def _creating(name: str) -> Any:
 def _on_tensors(operation: Any) -> Any:
     from .apply import apply
 
-    arity = 1 if operation.variadic else len(operation.inputs)
-
     def function(*args: Any, **named: Any) -> Any:
-        inputs = list(args[:arity])
-        inputs += [named.get(name) for name in operation.inputs[len(inputs) :]]
-        static = list(args[arity:])
-        static += [named[n] if n in named else operation.defaults[n] for n in operation.static[len(static) :]]
-        return apply(operation, tuple(inputs[0]) if operation.variadic else tuple(inputs), tuple(static))
+        return apply(operation, *operation.arguments(args, named))
 
     function.__name__ = operation.name
     return function

@@ -161,7 +161,7 @@ def device(name: str) -> Iterator[None]:
 def transfer(raw: Any, device: str, copy: bool | None = None) -> Any:
     """`raw` as an array on `device`, sharing memory where the two libraries can and `copy` is not true."""
     source: Any = of(raw)
-    if source.tensor_class is not None:  # quantized arrays live on any backend's devices
+    if source.lives_anywhere:
         return source.asarray(raw, None, device, copy)
     target, device = for_device(device)
     if source is target or source.device_of(raw) == device:  # the latter: a symbol of that device

@@ -85,6 +85,10 @@ class Backend:
         """Whether `raw` has values now; arrays inside a program that is being traced have none."""
         return True
 
+    def values_in(self, raw: Any) -> Any:
+        """The array of a library that has the values of `raw`, if that is not `raw` itself: those of many examples."""
+        return raw
+
     def is_on_device(self, raw: Any) -> bool:
         """Whether `raw` is computed while Python goes on: looking at it waits for a device."""
         return False
@@ -170,6 +174,9 @@ class Backend:
 
     #: The class of this backend's tensors where it is not `Tensor` itself; it has `of_raw(array)`.
     tensor_class: Any = None
+
+    #: Whether its arrays are made of arrays of other libraries, and move to any device by `asarray`.
+    lives_anywhere: bool = False
 
     #: The dtypes that can have a gradient, where every array has values and is of its type alone: operations on
     #: such arrays take a shorter way.

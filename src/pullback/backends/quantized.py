@@ -108,6 +108,7 @@ class QuantizedBackend(Backend):
     array_types = (QuantizedArray,)
     xp = _NoKernels()
     writable = False
+    lives_anywhere = True
 
     def devices(self) -> tuple[str, ...]:
         return ()

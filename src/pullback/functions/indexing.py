@@ -77,7 +77,9 @@ def _part(x: base.TensorBase, part: Any) -> Any:
         )
     if dtype.kind != "bool" and not raw.shape and backend.is_concrete(raw):
         return int(raw)  # selects as an integer does: a view
-    own = x._backend
+    if backend.lives_anywhere:  # of many examples, inside of `vmap`
+        return raw
+    own = backends.of(x._backend.values_in(x._raw))
     if backend is not own:
         raw = own.asarray(backend.to_numpy(raw), None, x.device, None)
     if dtype.kind != "bool" and isinstance(raw, np.ndarray) and raw.dtype != np.int64:

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Callable
 
-from .. import modes, tree
+import numpy as np
+
+from .. import backends, modes, tree
 from ..autodiff import base
 from ..autodiff.base import PYTHON_SCALARS
 from ..autodiff.graph import user_frame
@@ -34,8 +37,9 @@ def select(
     predicate: Tensor, true_function: Callable[..., Any], false_function: Callable[..., Any], operands: tuple[Any, ...]
 ) -> Any:
     """The results of both functions, and of them those of one: `predicate` is a boolean tensor without axes."""
-    taken, structure = tree.flatten(true_function(*own(operands)))
-    other, other_structure = tree.flatten(false_function(*own(operands)))
+    with np.errstate(all="ignore") if modes.mapping() is not None else nullcontext():  # of what is not chosen
+        taken, structure = tree.flatten(true_function(*own(operands)))
+        other, other_structure = tree.flatten(false_function(*own(operands)))
     if structure != other_structure:
         raise ShapeError(
             f"cond: {user_site()}: {_both('results of different structure', structure, other_structure)} "
@@ -99,28 +103,40 @@ def masked_loop(
 
     `running` is whether the condition held before the first of them.
     """
-    if max_steps is None:
+    if max_steps is None and _is_any(running) is None:
         raise TraceError(
             f"while_loop: {user_site()}: the condition depends on values that are known only when the compiled program "
             "runs, so the number of steps is not known. Pass the most that it can take: "
             "`pb.while_loop(condition, body, initial, max_steps=...)`."
         )
-    if is_rolled(max_steps - step, *carry.tensors, running):
+    if max_steps is not None and is_rolled(max_steps - step, *carry.tensors, running):
         rolled_loop(condition, body, carry, running, max_steps - step)
         return
-    note_unrolled("while_loop", max_steps - step)
+    if max_steps is not None:
+        note_unrolled("while_loop", max_steps - step)
     while True:
         before = carry.tensors
-        after = carry.checked(body(carry.tree()), step)
+        with np.errstate(all="ignore") if modes.mapping() is not None else nullcontext():
+            after = carry.checked(body(carry.tree()), step)
         carry.tensors = [_moved(running, x, y) for x, y in zip(after, before)]
         step += 1
-        if step == max_steps:
+        if step == max_steps or _is_any(running) is False:
             return
         holds = decision("while_loop: what the condition returned", condition(carry.tree()))
         if holds is False:
             return
         if holds is not True:
             running = TENSORS.logical_and(running, holds)
+
+
+def _is_any(running: Tensor) -> bool | None:
+    """Whether any of many examples goes on; None if that is not known."""
+    backend = running._backend
+    raw = backend.values_in(running._raw)
+    if raw is running._raw:
+        return None
+    backend = backends.of(raw)
+    return bool(backend.to_numpy(raw).any()) if backend.is_concrete(raw) else None
 
 
 def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
@@ -133,7 +149,7 @@ def _moved(running: Tensor, after: Tensor, before: Tensor) -> Tensor:
 def is_rolled(steps: int, *tensors: Tensor) -> bool:
     """Whether a loop over these is to be one instruction of the program that is being traced."""
     trace = modes.tracing()
-    if trace is None or not trace.rolls or steps <= LONGEST_UNROLLED:
+    if trace is None or not trace.rolls or modes.mapping() is not None or steps <= LONGEST_UNROLLED:
         return False
     return all(type(x) is base.Tensor for x in tensors)  # not with tangents, for example
 

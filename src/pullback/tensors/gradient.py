@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Self
 
 from .. import modes
 from ..autodiff.base import TensorBase, make, resolved
+from ..autodiff.batching.stack import Stack
 from ..autodiff.creation import asarray
 from ..autodiff.custom import BackwardOp, attach, operation_behind
 from ..autodiff.gradients import accumulate
@@ -100,7 +101,8 @@ class GradientMethods(TensorBase):
 
     def detach(self) -> Tensor:
         """The same values without gradient; shares memory until one of the two is written."""
-        return make(resolved(self)._raw, None)
+        raw = resolved(self)._raw
+        return make(raw.detached() if type(raw) is Stack else raw, None)
 
     def clone(self) -> Tensor:
         """The same variable or value in O(1): memory and gradient are shared until one of the two is written.
@@ -112,6 +114,9 @@ class GradientMethods(TensorBase):
         tensor([3., 3.])
         """
         tensor = resolved(self)
+        mapping = modes.mapping()
+        if mapping is not None:
+            tensor = mapping.lift(tensor)  # from now on every example has its own
         copy = make(tensor._raw, tensor._node)
         if isinstance(tensor._node, Leaf):
             clones = tensor._node.clones

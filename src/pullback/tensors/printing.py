@@ -87,6 +87,8 @@ class Printing(Conversions):
         tensor = resolved(self)
         backend = backends.of(tensor._raw)
         if backend is None or not backend.is_concrete(tensor._raw):
+            if backend.name == "vmap":
+                return f"tensor(<{tensor._raw.level.size} examples>, shape={tensor.shape}, dtype={tensor.dtype.name})"
             return f"tensor(<traced, without values>, shape={tensor.shape}, dtype={tensor.dtype.name})"
         values = _printable(values_of(tensor))
         return laid_out("tensor(", values, _notes(tensor, values))

@@ -7,6 +7,7 @@ from typing import Any, Self
 from .. import backends
 from ..autodiff.apply import apply
 from ..autodiff.base import created, resolved, values_of
+from ..autodiff.batching.stack import Stack
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..backends.quantized import QUANTIZED, QuantizedArray, quantize as quantize_raw
@@ -121,4 +122,6 @@ def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTen
     """
     x = resolved(asarray(t))
     raw = x._raw if x._backend.is_concrete(x._raw) else values_of(x)
+    while type(raw) is Stack:
+        raw = raw.shared("pb.quantize")
     return QuantizedTensor.of_raw(quantize_raw(raw, scheme, axis))

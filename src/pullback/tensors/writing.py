@@ -267,7 +267,7 @@ class Writing(TensorBase):
         raw_value = value._raw if type(value) is base.Tensor else value
         writable = type(raw_value) is _ndarray or type(raw_value) in PYTHON_SCALARS
         replayed = tracked and _is_replayed(mode)
-        if replayed or (mode is not None and mode.check_every_operation):
+        if replayed or (mode is not None and (mode.check_every_operation or mode.mapping is not None)):
             writable = False  # `apply` looks at the result, or keeps what it takes to make it again
         if type(self) is base.Tensor and type(self._raw) is _ndarray and writable and _is_exclusive(self, "_raw"):
             try:

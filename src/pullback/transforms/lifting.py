@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import backends, dtypes, modes, tree
 from ..autodiff.base import created, make, resolved
+from ..autodiff.batching.stack import Stack
 from ..autodiff.creation import asarray
 from ..autodiff.engine import IDENTITY
 from ..autodiff.forward import Dual
@@ -191,6 +192,8 @@ def lowered(result: Any, stays: bool, has_tensors: bool) -> Any:
     def one(x: Any) -> Any:
         if not isinstance(x, Tensor) or stays:
             return x
+        if type(x._raw) is Stack:
+            return make(x._raw, None)  # what it is made from further out stays known there
         x = x.detach()
         return x if has_tensors else without_shape(x._backend.copy(x._raw))
 
@@ -202,6 +205,8 @@ def lowered_like(leaf: Any, value: Tensor, stays: bool) -> Any:
     if stays or isinstance(leaf, Tensor):
         return value
     raw = resolved(value)._raw
+    if type(raw) is Stack:
+        return value
     if len(raw.shape) > 0:
         return raw
     return raw.item() if type(leaf) in (float, complex) else without_shape(raw) if isinstance(leaf, np.generic) else raw

@@ -64,9 +64,12 @@ class Pass:
                 TENSORS.zeros_like(v) if g is None else g
                 for v, g in zip(self.variables, found or [None] * len(self.variables))
             ]
+        own: Any = frozenset([v._node for v in self.variables])
+        if any([c._backend is not out._backend for out, c in pairs]):  # many cotangents of one result, inside of vmap
+            many = walk([(out._node, c) for out, c in pairs if out._node is not None], own, True, on_tensors=True)
+            return [many[v._node] if v._node in many else TENSORS.zeros_like(v) for v in self.variables]
         seeds = [(out._node, c._raw) for out, c in pairs if out._node is not None]
-        own = frozenset([v._node for v in self.variables])
-        cotangents = walk(seeds, own, retain, guarded=guarded)  # type: ignore[arg-type]
+        cotangents = walk(seeds, own, retain, guarded=guarded)
         del seeds, pairs
         return [
             make(v._backend.from_scalar(cotangents.pop(v._node)), None)

@@ -27,7 +27,9 @@ about programs
     reduces, moves  static arguments are axis and keepdims; elements of x come out in other places, nothing else
     shape           the shape of its result, as a function of its inputs' shapes; else an example is computed
     instead         what to write in compiled code: the shape of its result depends on values
-    batch           how it works on a stack of each input (not used yet)
+about many examples at once (`vmap`)
+    batch           the name of the form in which it works on stacks: see `batching/forms.py`. Elementwise operations
+                    need none, nor what has a form under its own name; else its portable form is taken, or a loop
 """
 
 from . import (

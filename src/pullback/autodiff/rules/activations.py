@@ -74,6 +74,6 @@ def rules(xp: Any, op: Any) -> None:
         return narrowed(terms * share_of_g, x_dtype)
 
     op = partial(op, autocast="float32", real=True, expands="floats")
-    op("softmax", "x", "axis", x=softmax_x)
-    op("log_softmax", "x", "axis", x=log_softmax_x)
-    op("logsumexp", "x", "axis=None keepdims=False", x=logsumexp_x)
+    op("softmax", "x", "axis", batch="leading", x=softmax_x)
+    op("log_softmax", "x", "axis", batch="leading", x=log_softmax_x)
+    op("logsumexp", "x", "axis=None keepdims=False", batch="reduction", x=logsumexp_x)

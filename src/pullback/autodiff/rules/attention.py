@@ -19,7 +19,7 @@ def rules(xp: Any, op: Any) -> None:
 
     # x * cos + rotate(x) * sin, or the transpose of that in x, where rotate turns pairs (a, b) into (-b, a)
     op(
-        "rotate_pairs", "x", "interleaved", linear="x", cheap=True, expands="always",
+        "rotate_pairs", "x", "interleaved", batch="leading", linear="x", cheap=True, expands="always",
         x=lambda g, interleaved: -xp.rotate_pairs(g, interleaved),
     )  # fmt: skip
 
@@ -28,7 +28,7 @@ def rules(xp: Any, op: Any) -> None:
         return xp.sum_to(turned, sin_shape)
 
     op(
-        "rotary_embedding", "x cos sin", "interleaved transposed", cheap=True, expands="always",
+        "rotary_embedding", "x cos sin", "interleaved transposed", batch="aligned", cheap=True, expands="always",
         x=lambda g, cos, sin, interleaved, transposed: xp.rotary_embedding(g, cos, sin, interleaved, not transposed),
         cos=lambda g, x, cos_shape: xp.sum_to(g * x, cos_shape),
         sin=sine,

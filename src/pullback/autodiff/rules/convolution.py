@@ -28,7 +28,7 @@ def rules(xp: Any, op: Any) -> None:
         bias=lambda g: xp.sum(g, (-len(g.shape), *range(2 - len(g.shape), 0)), False),
     )  # fmt: skip
     op(
-        "convolution_input_gradient", "y weight", "size " + geometry, linear="y weight",
+        "convolution_input_gradient", "y weight", "size " + geometry, batch="convolution", linear="y weight",
         y=lambda g, weight, stride, padding, dilation, groups:
             xp.convolution(g, weight, stride, padding, dilation, groups),
         weight=lambda g, y, weight_shape, stride, padding, dilation, groups:

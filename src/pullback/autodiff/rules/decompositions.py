@@ -13,7 +13,7 @@ from typing import Any
 
 
 def rules(xp: Any, op: Any) -> None:
-    op = partial(op, autocast="float32", dtypes="floating", standard="linalg")
+    op = partial(op, batch="leading", autocast="float32", dtypes="floating", standard="linalg")
     mT = xp.matrix_transpose
     is_complex = xp.is_complex
     conj = xp.conjugate

@@ -120,6 +120,7 @@ def rules(xp: Any, op: Any) -> None:
     unary("abs", lambda g, x: g * xp.conj(xp.sign(x)))
     op(
         "sign", "x", elementwise=False, cheap=True, masking=True, dtypes="promoted", scalar=True, standard="main",
+        batch="leading",
         x=sign_x,  # on complex numbers its tangent is not its rule
     )  # fmt: skip
     for name in ("floor", "ceil", "trunc"):
@@ -172,10 +173,11 @@ def rules(xp: Any, op: Any) -> None:
         y=lambda g, condition: where(condition, zero(g), g),
     )  # fmt: skip
     triangle = partial(op, elementwise=False, linear="x", cheap=True, masking=True, standard="main")
-    triangle("tril", "x", "k", x=lambda g, k: xp.tril(g, k))
-    triangle("triu", "x", "k", x=lambda g, k: xp.triu(g, k))
+    triangle("tril", "x", "k", batch="leading", x=lambda g, k: xp.tril(g, k))
+    triangle("triu", "x", "k", batch="leading", x=lambda g, k: xp.triu(g, k))
     op(
         "astype", "x", "dtype", elementwise=False, linear="x", cheap=True, scalar=True, autocast="given",
+        batch="leading",
         x=lambda g, x_dtype: xp.astype(g, x_dtype),
     )  # fmt: skip
 

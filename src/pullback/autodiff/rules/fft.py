@@ -13,7 +13,7 @@ SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def rules(xp: Any, op: Any) -> None:
-    op = partial(op, linear="x", autocast="float32", dtypes="complex", standard="fft")
+    op = partial(op, batch="leading", linear="x", autocast="float32", dtypes="complex", standard="fft")
 
     op(
         "fft", "x", "n axis norm",

@@ -39,13 +39,13 @@ def rules(xp: Any, op: Any) -> None:
         value=lambda g, indices, axis: xp.take(g, indices, axis),
     )  # fmt: skip
     op(
-        "take_along_axis", "x indices", "axis", linear="x", masking=True,
+        "take_along_axis", "x indices", "axis", batch="along_axis", linear="x", masking=True,
         x=lambda g, indices, x_shape, axis: xp.sum_to(
             xp.take_along_axis_transposed(g, indices, x_shape[axis], axis), x_shape
         ),
     )  # fmt: skip
     op(
-        "take_along_axis_transposed", "value indices", "size axis", linear="value",
+        "take_along_axis_transposed", "value indices", "size axis", batch="along_axis", linear="value",
         value=lambda g, indices, value_shape, axis: xp.sum_to(xp.take_along_axis(g, indices, axis), value_shape),
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def rules(xp: Any, op: Any) -> None:
         return xp.sum_to(xp.where(lost, xp.zeros_like(read), read), value_shape)
 
     op(
-        "put_along_axis", "x value indices", "axis", masking=True,
+        "put_along_axis", "x value indices", "axis", batch="along_axis", masking=True,
         x=lambda g, indices, x_shape, axis: xp.sum_to(xp.put_along_axis(g, 0, indices, axis), x_shape),
         value=put_along_axis_value,
     )  # fmt: skip

@@ -24,7 +24,7 @@ def rules(xp: Any, op: Any) -> None:
     precise = partial(op, autocast="float32")
     standard = partial(precise, dtypes="floating", standard="linalg")
 
-    standard("inv", "x", x=lambda g, out: -matmul(mT(out), matmul(g, mT(out))))
+    standard("inv", "x", batch="leading", x=lambda g, out: -matmul(mT(out), matmul(g, mT(out))))
 
     def solve_y(g: Any, x: Any, y_shape: Any) -> Any:
         if len(y_shape) == 1:
@@ -46,12 +46,12 @@ def rules(xp: Any, op: Any) -> None:
         grad = matmul(left, out_h) + matmul(out_h, right) - matmul(out_h, matmul(g, out_h))
         return conj(grad)
 
-    standard("pinv", "x", "rtol", x=pinv_x)
-    precise("matrix_rank", "x", "rtol")
+    standard("pinv", "x", "rtol", batch="leading", x=pinv_x)
+    precise("matrix_rank", "x", "rtol", batch="leading")
 
     # determinants
-    standard("det", "x", x=lambda g, x: on_matrices(g) * xp.cofactor(x))
-    precise("cofactor", "x", x=lambda g, x: xp.cofactor_product(g, x))
+    standard("det", "x", batch="leading", x=lambda g, x: on_matrices(g) * xp.cofactor(x))
+    precise("cofactor", "x", batch="leading", x=lambda g, x: xp.cofactor_product(g, x))
 
     def cofactor_product_x(g: Any, direction: Any, x: Any) -> Any:
         """The third derivative of det, applied to two matrices; for invertible x."""
@@ -68,7 +68,7 @@ def rules(xp: Any, op: Any) -> None:
         return on_matrices(xp.det(x)) * total
 
     precise(
-        "cofactor_product", "direction x",
+        "cofactor_product", "direction x", batch="leading",
         direction=lambda g, x: xp.cofactor_product(g, x),
         x=cofactor_product_x,
     )  # fmt: skip
@@ -84,7 +84,7 @@ def rules(xp: Any, op: Any) -> None:
         lost = xp.logical_and(singular, on_matrices(xp.not_equal(factor, 0)))
         return on_matrices(factor) * where(lost, inverse * math.nan, inverse)
 
-    standard("slogdet", "x", outputs="sign logabsdet", x=slogdet_x)
+    standard("slogdet", "x", batch="leading", outputs="sign logabsdet", x=slogdet_x)
 
     # norms
     def vector_norm_x(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
@@ -112,10 +112,10 @@ def rules(xp: Any, op: Any) -> None:
         ratio = where(nothing, xp.ones_like(size), size) / where(nothing, xp.ones_like(size), out + zero(size))
         return g * direction * where(nothing, zero(size), xp.pow(ratio, ord - 1))
 
-    precise("vector_norm", "x", "axis keepdims ord", masking=True, x=vector_norm_x)
+    precise("vector_norm", "x", "axis keepdims ord", batch="reduction", masking=True, x=vector_norm_x)
 
     op(
-        "cross", "x y", "axis", linear="x y", standard="linalg",
+        "cross", "x y", "axis", batch="aligned", linear="x y", standard="linalg",
         x=lambda g, y, x_shape, axis: xp.sum_to(xp.cross(y, g, axis), x_shape),
         y=lambda g, x, y_shape, axis: xp.sum_to(xp.cross(g, x, axis), y_shape),
     )  # fmt: skip

@@ -55,7 +55,7 @@ def rules(xp: Any, op: Any) -> None:
         bias=lambda g, bias_shape: xp.sum_to(g, bias_shape),
     )  # fmt: skip
     product(
-        "vecdot", "x y", "axis", autocast="float32",
+        "vecdot", "x y", "axis", batch="aligned", autocast="float32",
         x=lambda g, y, x_shape, axis: xp.sum_to(conj(xp.expand_dims(g, (axis,)) * y), x_shape),
         y=lambda g, x, y_shape, axis: xp.sum_to(xp.expand_dims(g, (axis,)) * conj(x), y_shape),
     )  # fmt: skip
@@ -82,7 +82,7 @@ def rules(xp: Any, op: Any) -> None:
     op("einsum", "*xs", "subscripts", linear="xs", autocast="half", expands="always", xs=einsum_xs)
 
     op(
-        "diagonal", "x", "offset", linear="x", masking=True, cheap=True, moves=True, standard="linalg",
+        "diagonal", "x", "offset", batch="leading", linear="x", masking=True, cheap=True, moves=True, standard="linalg",
         x=lambda g, x_shape, offset: xp.place_diagonal(g, x_shape, offset),
     )  # fmt: skip
     op("place_diagonal", "value", "shape offset", linear="value", value=lambda g, offset: xp.diagonal(g, offset))

@@ -39,7 +39,7 @@ def rules(xp: Any, op: Any) -> None:
         return xp.blockwise(piece, uncut(axis, weight_shape, bias_shape), g, x, mean, rstd)
 
     op(
-        "layer_norm", "x weight bias", "axis eps", residuals="mean rstd", composite=True, cheap=True,
+        "layer_norm", "x weight bias", "axis eps", batch="first", residuals="mean rstd", composite=True, cheap=True,
         autocast="float32", real=True, joint=layer_norm,
     )  # fmt: skip
 
@@ -67,6 +67,7 @@ def rules(xp: Any, op: Any) -> None:
 
     op(
         "rms_norm", "x weight", "axis eps", residuals="rstd", composite=True, cheap=True, autocast="float32", real=True,
+        batch="first",
         joint=rms_norm,
     )  # fmt: skip
 

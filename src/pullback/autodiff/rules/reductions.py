@@ -27,11 +27,13 @@ def rules(xp: Any, op: Any) -> None:
     # sums and means
     op(
         "sum", "x", "axis=None keepdims=False", linear="x", reduces=True, dtypes="numbers", standard="main",
+        batch="reduction",
         autocast="float32",
         x=lambda g, x_shape, axis, keepdims: spread(g, x_shape, axis, keepdims),
     )  # fmt: skip
     op(
         "mean", "x", "axis=None keepdims=False", linear="x", dtypes="floating", standard="main", autocast="float32",
+        batch="reduction",
         x=lambda g, x_shape, axis, keepdims: spread(g / max(count(x_shape, axis), 1), x_shape, axis, keepdims),
     )  # fmt: skip
 
@@ -52,8 +54,8 @@ def rules(xp: Any, op: Any) -> None:
     def var_x(g: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
         return 2 * kept(g, x.shape, axis, keepdims) * deviation(x, axis, correction)
 
-    op("var", "x", "axis=None correction=0 keepdims=False", autocast="float32", x=var_x)
-    op("std", "x", "axis=None correction=0 keepdims=False", autocast="float32", x=std_x)
+    op("var", "x", "axis=None correction=0 keepdims=False", batch="reduction", autocast="float32", x=var_x)
+    op("std", "x", "axis=None correction=0 keepdims=False", batch="reduction", autocast="float32", x=std_x)
 
     # the largest and the smallest: elements that are equal share the cotangent equally
     def extremum_x(g: Any, x: Any, x_dtype: Any, out: Any, axis: Any, keepdims: bool) -> Any:
@@ -64,6 +66,7 @@ def rules(xp: Any, op: Any) -> None:
     for name in ("max", "min"):
         op(
             name, "x", "axis=None keepdims=False", masking=True, reduces=True, dtypes="ordered", standard="main",
+            batch="reduction",
             x=extremum_x,
         )  # fmt: skip
 
@@ -86,12 +89,13 @@ def rules(xp: Any, op: Any) -> None:
 
     op(
         "prod", "x", "axis=None keepdims=False", reduces=True, dtypes="numbers", standard="main", autocast="float32",
+        batch="reduction",
         x=prod_x,
     )  # fmt: skip
 
     # running totals; `reverse` runs from the end, `exclusive` leaves out the element itself
     op(
-        "cumulative_sum", "x", "axis reverse=False", linear="x", autocast="float32",
+        "cumulative_sum", "x", "axis reverse=False", batch="leading", linear="x", autocast="float32",
         x=lambda g, axis, reverse: xp.cumulative_sum(g, axis, not reverse),
     )  # fmt: skip
 
@@ -105,7 +109,14 @@ def rules(xp: Any, op: Any) -> None:
             g, xp.shift(x, axis, -step), axis, not reverse
         )
 
-    op("cumulative_prod", "x", "axis reverse=False exclusive=False", autocast="float32", x=cumulative_prod_x)
+    op(
+        "cumulative_prod",
+        "x",
+        "axis reverse=False exclusive=False",
+        batch="leading",
+        autocast="float32",
+        x=cumulative_prod_x,
+    )
 
     def recurrence_factor(g: Any, factor: Any, out: Any, axis: Any, reverse: bool) -> Any:
         step = -1 if reverse else 1
@@ -113,6 +124,7 @@ def rules(xp: Any, op: Any) -> None:
 
     op(
         "recurrence", "x factor", "axis reverse=False", autocast="float32",  # out[i] = x[i] + factor[i] * out[i-1]
+        batch="leading",
         x=lambda g, factor, axis, reverse: xp.recurrence(
             g, xp.shift(factor, axis, 1 if reverse else -1), axis, not reverse
         ),
@@ -120,12 +132,12 @@ def rules(xp: Any, op: Any) -> None:
     )  # fmt: skip
     # moves elements along an axis, zeros come in
     op(
-        "shift", "x", "axis offset", linear="x", cheap=True, expands="always",
+        "shift", "x", "axis offset", batch="leading", linear="x", cheap=True, expands="always",
         x=lambda g, axis, offset: xp.shift(g, axis, -offset),
     )  # fmt: skip
 
     # no gradients
     for name in ("all", "any", "count_nonzero"):
-        op(name, "x", "axis=None keepdims=False", reduces=True, standard="main")
+        op(name, "x", "axis=None keepdims=False", reduces=True, batch="reduction", standard="main")
     for name in ("argmax", "argmin"):
-        op(name, "x", "axis=None keepdims=False", reduces=True)
+        op(name, "x", "axis=None keepdims=False", reduces=True, batch="reduction")

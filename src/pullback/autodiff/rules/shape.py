@@ -11,14 +11,18 @@ def rules(xp: Any, op: Any) -> None:
     standard = partial(moving, standard="main")
 
     standard("reshape", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
-    standard("expand_dims", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
-    standard("squeeze", "x", "axis", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape))
-    standard("matrix_transpose", "x", linear="x", cheap=True, x=lambda g: xp.matrix_transpose(g))
+    standard(
+        "expand_dims", "x", "axis", batch="leading", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape)
+    )
+    standard(
+        "squeeze", "x", "axis", batch="leading", linear="x", cheap=True, x=lambda g, x_shape: xp.reshape(g, x_shape)
+    )
+    standard("matrix_transpose", "x", batch="leading", linear="x", cheap=True, x=lambda g: xp.matrix_transpose(g))
     moving("permute_dims", "x", "axes", linear="x", cheap=True, x=lambda g, axes: xp.permute_dims(g, _inverse(axes)))
     standard("broadcast_to", "x", "shape", linear="x", cheap=True, x=lambda g, x_shape: xp.sum_to(g, x_shape))
-    standard("flip", "x", "axis", linear="x", cheap=True, x=lambda g, axis: xp.flip(g, axis))
+    standard("flip", "x", "axis", batch="every_axis", linear="x", cheap=True, x=lambda g, axis: xp.flip(g, axis))
     standard(
-        "roll", "x", "shift axis", linear="x", cheap=True,
+        "roll", "x", "shift axis", batch="leading", linear="x", cheap=True,
         x=lambda g, shift, axis: xp.roll(g, tuple(-s for s in shift), axis),
     )  # fmt: skip
 
@@ -32,7 +36,7 @@ def rules(xp: Any, op: Any) -> None:
         copies = xp.reshape(g, tuple(n for pair in zip(repetitions, sizes) for n in pair))
         return xp.reshape(xp.sum(copies, tuple(range(-2 * len(sizes), 0, 2)), False), x_shape)
 
-    moving("repeat", "x", "repeats axis", linear="x", x=repeat_x)
+    moving("repeat", "x", "repeats axis", batch="leading", linear="x", x=repeat_x)
     moving("tile", "x", "repetitions", linear="x", x=tile_x)
     op(
         "pad", "x", "widths value",
@@ -40,10 +44,10 @@ def rules(xp: Any, op: Any) -> None:
     )  # fmt: skip
 
     op(
-        "concat", "*xs", "axis", linear="*",
+        "concat", "*xs", "axis", batch="lists", linear="*",
         xs=lambda g, xs_shape, axis: xp.split(g, tuple(shape[axis] for shape in xs_shape), axis),
     )  # fmt: skip
-    op("stack", "*xs", "axis", linear="*", xs=lambda g, axis: xp.unstack(g, axis))
+    op("stack", "*xs", "axis", batch="lists", linear="*", xs=lambda g, axis: xp.unstack(g, axis))
 
     def unstack_x(g: Any, axis: int) -> Any:
         nothing = xp.zeros_like(next(part for part in g if part is not None))
@@ -59,8 +63,8 @@ def rules(xp: Any, op: Any) -> None:
 
         return xp.concat([nothing(n) if part is None else part for n, part in zip(sizes, g)], axis)
 
-    op("unstack", "x", "axis", outputs="*outs", linear="x", masking=True, standard="main", x=unstack_x)
-    op("split", "x", "sizes axis", outputs="*outs", linear="x", masking=True, x=split_x)
+    op("unstack", "x", "axis", batch="leading", outputs="*outs", linear="x", masking=True, standard="main", x=unstack_x)
+    op("split", "x", "sizes axis", batch="leading", outputs="*outs", linear="x", masking=True, x=split_x)
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy as np
 from ... import backends, dtypes, modes
 from ...autodiff import guard
 from ...autodiff.base import make
+from ...autodiff.batching.stack import Stack
 from ...autodiff.graph import GradCell, Leaf, next_sequence_number
 from ...autodiff.sites import user_site
 from ...errors import DeviceError, TraceError
@@ -136,6 +137,8 @@ class Trace:
             if raw.recorder is not self.recorder:
                 self.recorder._argument(raw)  # says whose it is
             return tensor
+        if type(raw) is Stack:
+            return tensor  # the tensors below it are looked at where they are used
         held = self._hold(tensor, raw)
         held.is_used = True
         return held.stand_in

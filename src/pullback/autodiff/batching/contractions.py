@@ -1,0 +1,78 @@
+"""Forms of products: stacks are stacks of matrices, or one more label of an einsum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..tables import TENSORS
+from .call import Call
+from .forms import form
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@form
+def matmul(call: Call) -> Any:
+    x, y = call.xs
+    rank_x, rank_y = call.rank(0), call.rank(1)
+    if rank_x == 1 and call.stacked[0] and not call.stacked[1]:
+        if rank_y <= 2:  # the examples are the rows of one matrix
+            return TENSORS.matmul(x, y)
+    elif call.stacked[0] and not call.stacked[1] and rank_y == 2:
+        rows = TENSORS.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+        return TENSORS.reshape(TENSORS.matmul(rows, y), (*x.shape[:-1], y.shape[-1]))
+    rank = max(rank_x, rank_y, 2)
+    x = TENSORS.expand_dims(x, (-2,)) if rank_x == 1 else x
+    y = TENSORS.expand_dims(y, (-1,)) if rank_y == 1 else y
+    both = Call.like(call, [x, y])
+    out = TENSORS.matmul(both.aligned(0, rank), both.aligned(1, rank))
+    dropped = tuple([axis for axis, rank in ((-2, rank_x), (-1, rank_y)) if rank == 1])
+    return TENSORS.squeeze(out, dropped) if dropped else out
+
+
+@form
+def linear(call: Call) -> Any:
+    if call.stacked[1] or call.stacked[2]:
+        return None
+    return call.run(call.xs, call.static)
+
+
+@form
+def solve(call: Call) -> Any:
+    x, y = call.xs
+    if call.rank(1) != 1:
+        return aligned_matrices(call)
+    columns = TENSORS.expand_dims(y, (-1,))
+    return TENSORS.squeeze(aligned_matrices(Call.like(call, [x, columns])), (-1,))
+
+
+def aligned_matrices(call: Call) -> Any:
+    rank = max(call.rank(0), call.rank(1))
+    return call.run([call.aligned(0, rank), call.aligned(1, rank)], call.static)
+
+
+@form
+def tensordot(call: Call) -> Any:
+    axes_x, axes_y = call.static[0]
+    rank_x, rank_y = call.rank(0), call.rank(1)
+    labels_x = list(_LETTERS[:rank_x])
+    labels_y = list(_LETTERS[rank_x : rank_x + rank_y])
+    for a, b in zip(axes_x, axes_y):
+        labels_y[b] = labels_x[a]
+    free = [n for a, n in enumerate(labels_x) if a - rank_x not in axes_x]
+    free += [n for a, n in enumerate(labels_y) if a - rank_y not in axes_y]
+    return _einsum(call, [labels_x, labels_y], free)
+
+
+@form
+def einsum(call: Call) -> Any:
+    inputs, output = call.static[0].split("->")
+    return _einsum(call, [list(term) for term in inputs.split(",")], list(output))
+
+
+def _einsum(call: Call, terms: list[list[str]], output: list[str]) -> Any:
+    used = set(output).union(*terms)
+    label = next(letter for letter in _LETTERS if letter not in used)
+    named = ["".join([label, *term] if flag else term) for term, flag in zip(terms, call.stacked)]
+    return TENSORS.einsum(call.xs, f"{','.join(named)}->{label}{''.join(output)}")

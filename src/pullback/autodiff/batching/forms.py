@@ -1,0 +1,187 @@
+"""How operations work on stacks: the forms that most of them share. An operation's `batch` mark names its form; one of
+its own has its name.
+
+A form takes a `Call` and returns tensors of the level below with the examples along their first axis.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, Callable
+
+from ...backends import portable
+from ...errors import VmapError
+from ...operations import Operation
+from ..sites import user_site
+from ..tables import TENSORS
+from .call import Call
+
+Form = Callable[[Call], Any]
+FORMS: dict[str, Form] = {}
+
+
+def form(function: Form) -> Form:
+    """Make a form known by its name."""
+    FORMS[function.__name__.rstrip("_")] = function
+    return function
+
+
+def form_for(operation: Operation) -> Form | None:
+    """The form of an operation; None for one that is done by its portable form."""
+    if operation.elementwise:
+        return aligned
+    if "getitem" not in FORMS:
+        from . import contractions, indexing, networks  # noqa: F401 - they make their forms known
+    found = FORMS[operation.batch] if operation.batch else FORMS.get(operation.name)
+    if found is not None:
+        return found
+    return None if _has_portable_form(operation.name) else examples
+
+
+@cache
+def _has_portable_form(name: str) -> bool:
+    try:
+        portable.bind(name, None)
+    except AttributeError:
+        return False
+    return True
+
+
+@form
+def aligned(call: Call) -> Any:
+    """All inputs broadcast against each other, as those of elementwise operations do."""
+    rank = max([call.rank(i) for i in range(len(call.xs))])
+    return call.run([call.aligned(i, rank) for i in range(len(call.xs))], call.static)
+
+
+@form
+def leading(call: Call) -> Any:
+    """Only the last axes of the inputs matter, and axes are negative: further ones may come first."""
+    if len(call.xs) == 1:
+        return call.run(call.xs, call.static)
+    return call.run([call.spread(i) for i in range(len(call.xs))], call.static)
+
+
+@form
+def first(call: Call) -> Any:
+    """So it is with the first input; the others are the same for all examples, or the portable form is taken."""
+    if any(call.stacked[1:]):
+        return None
+    return call.run([call.spread(0), *call.xs[1:]], call.static)
+
+
+@form
+def examples(call: Call) -> Any:
+    """Example by example."""
+    results = []
+    for number in range(call.size):
+        inputs, static = call.example(number)
+        results.append(call.run(inputs, static))
+    if not results:
+        return _no_examples(call)
+    if type(results[0]) is tuple:
+        return tuple([TENSORS.stack(list(parts), -1 - parts[0].ndim) for parts in zip(*results)])
+    return TENSORS.stack(results, -1 - results[0].ndim)
+
+
+def _no_examples(call: Call) -> Any:
+    """What is computed of no example at all, in the shape that an example of zeros says."""
+    zeros = [TENSORS.zeros(x.shape[1:], x._raw.dtype, x) if flag else x for x, flag in zip(call.xs, call.stacked)]
+    result = call.run(zeros, call.static)
+    outs = result if type(result) is tuple else (result,)
+    empty = tuple([TENSORS.zeros((0, *out.shape), out._raw.dtype, out) for out in outs])
+    return empty if type(result) is tuple else empty[0]
+
+
+@form
+def refused(call: Call) -> Any:
+    """The shape of its result depends on values, so that examples could have different ones."""
+    raise VmapError(
+        f"{user_site()}: `{call.operation.name}` has a result whose shape depends on values, which may differ from "
+        f"example to example inside of pb.vmap. Write {call.operation.instead or 'it outside of the function'}."
+    )
+
+
+# -- reductions ------------------------------------------------------------------------------------
+
+
+@form
+def reduction(call: Call) -> Any:
+    """Over `axis`, which may be None for all that one example has."""
+    names = call.operation.static
+    place = names.index("axis")
+    if call.static[place] is not None:
+        return call.run(call.xs, call.static)
+    shape = call.shape(0)
+    static = list(call.static)
+    static[place] = (-1,)
+    keeps = "keepdims" in names and static[names.index("keepdims")]
+    if keeps:
+        static[names.index("keepdims")] = False
+    out = call.run([TENSORS.reshape(call.xs[0], (call.size, math.prod(shape)))], static)
+    return TENSORS.reshape(out, (call.size, *(1,) * len(shape))) if keeps else out
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+@form
+def reshape(call: Call) -> Any:
+    shape = tuple(call.static[0])
+    if -1 in shape:
+        known = -math.prod(shape)
+        shape = tuple([math.prod(call.shape(0)) // known if n == -1 else n for n in shape])
+    return TENSORS.reshape(call.xs[0], (call.size, *shape))
+
+
+@form
+def broadcast_to(call: Call) -> Any:
+    shape = tuple(call.static[0])
+    return TENSORS.broadcast_to(call.aligned(0, len(shape)), (call.size, *shape))
+
+
+@form
+def permute_dims(call: Call) -> Any:
+    rank = call.rank(0)
+    axes = tuple([axis - rank if axis >= 0 else axis for axis in call.static[0]])
+    return TENSORS.permute_dims(call.xs[0], (-len(axes) - 1, *axes))
+
+
+@form
+def every_axis(call: Call) -> Any:
+    """Along `axis`, which may be None: then over all axes, in their order."""
+    place = call.operation.static.index("axis")
+    if call.static[place] is not None:
+        return call.run(call.xs, call.static)
+    shape = call.shape(0)
+    static = list(call.static)
+    static[place] = (-1,)
+    flat = TENSORS.reshape(call.xs[0], (call.size, math.prod(shape)))
+    return TENSORS.reshape(call.run([flat], static), (call.size, *shape))
+
+
+@form
+def tile(call: Call) -> Any:
+    repetitions = tuple(call.static[0])
+    rank = max(len(repetitions), call.rank(0))
+    repetitions = (1,) * (rank - len(repetitions)) + repetitions
+    return TENSORS.tile(call.aligned(0, rank), (1, *repetitions))
+
+
+@form
+def pad(call: Call) -> Any:
+    widths, value = call.static
+    return TENSORS.pad(call.xs[0], ((0, 0), *widths), value)
+
+
+@form
+def lists(call: Call) -> Any:
+    """A list of arrays of the same rank, put together along a negative axis."""
+    return call.run([call.spread(i) for i in range(len(call.xs))], call.static)
+
+
+@form
+def place_diagonal(call: Call) -> Any:
+    shape, offset = call.static
+    return TENSORS.place_diagonal(call.xs[0], (call.size, *shape), offset)

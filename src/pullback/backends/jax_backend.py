@@ -30,6 +30,8 @@ _NAMESPACE = SimpleNamespace(
 class JaxBackend(StandardBackend):
     """JAX through `jax.numpy`. Without `jax_enable_x64` it has 32-bit numbers only, and int64 becomes int32."""
 
+    keeps_as_declared = False
+
     def __init__(self) -> None:
         found = dict.fromkeys([*jax.devices(), *jax.devices("cpu")])
         super().__init__(_NAMESPACE, "jax", (jax.Array,), {_label(device): device for device in found}, writable=False)

@@ -36,6 +36,7 @@ class Backend:
     name: str
     array_types: tuple[type, ...]
     xp: Any
+    keeps_as_declared = True  # whether kernels give the residuals that the rule table's rules are written for
     adds_in_place = False  # whether `x += y` writes into `x`, and `xp.place_into` into a part of it
 
     def devices(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ class TorchBackend(StandardBackend):
     """PyTorch on the CPU and on each GPU: "torch:cpu", "torch:cuda:0", ..."""
 
     adds_in_place = True
+    keeps_as_declared = False
 
     def __init__(self) -> None:
         super().__init__(torch_namespace, "torch", (torch.Tensor,), {"cpu": torch.device("cpu")})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import modes
+from ... import backends, modes
 from ...backends import portable
 from ...operations import OPERATIONS, Operation
 from .. import base
@@ -17,7 +17,7 @@ from ..graph import origin, users_site
 from ..tables import CREATION, TENSORS
 from . import custom
 from .call import Call
-from .forms import examples, form_for
+from .forms import HELPERS, KEEPING_RESIDUALS, examples, form_for
 from .stack import STACK_BACKEND, Level, Stack
 
 
@@ -82,7 +82,27 @@ def with_residuals(operation: Operation, raws: Any, static: Any) -> Any:
         return on_stacks(operation, raws, static)
     if isinstance(operation, CustomOperation):
         return custom.with_residuals(operation, raws, static)
+    found = _by_kernel(operation, raws, static)
+    if found is not None:
+        return found
     return portable.bind(operation.name, STACKS)(*raws, *static)
+
+
+def _by_kernel(operation: Operation, raws: Any, static: Any) -> Any:
+    """Outputs and residuals of the kernel of the library, where they are those of the portable form; else None."""
+    form = form_for(operation)
+    if form not in KEEPING_RESIDUALS:
+        return None
+    call = Call(operation, raws, static)
+    if not call.is_raw or not call.size or not backends.of(call.array).keeps_as_declared:
+        return None
+    call.keeps_residuals = True
+    token = call.level.below()
+    try:
+        result = form(call) if call.is_stacked else call.run(call.xs, call.static)
+        return None if result is None else call.stacks_of(result, call.is_stacked)
+    finally:
+        modes.leave(token)
 
 
 class StackKernels:
@@ -97,6 +117,8 @@ class StackKernels:
         operation = OPERATIONS.get(name)
         if operation is not None:
             function = kernel_of(operation)
+        elif name in HELPERS:
+            function = kernel_of(HELPERS[name])
         elif name in CREATION:
             function = _creating(name)
         else:

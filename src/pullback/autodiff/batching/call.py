@@ -1,47 +1,89 @@
-"""One call of an operation on stacks, as forms see it: tensors of the level below, which may have a first axis more."""
+"""One call of an operation on stacks, as forms see it: arrays of the level below, which may have a first axis more."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ... import backends, modes
 from ...dtypes import DType
 from ...operations import OPERATIONS, Operation
 from .. import base, fast
-from ..apply import apply
-from ..base import resolved
+from ..apply import apply, split
+from ..base import make, resolved
+from ..explanation import explained
 from ..tables import TENSORS
 from .stack import Level, Stack
 
 
 class Call:
-    """`xs` are tensors of the level below, numbers and None; those in `stacked` have the examples along axis 0.
+    """`xs` are arrays of the level below, numbers and None; those in `stacked` have the examples along axis 0.
 
-    The shape that one example sees is without that axis. `static` is as one example sees it, and may hold stacks in an
-    index.
+    The arrays are raw ones, and `xp` has the kernels, where nothing further out has to be recorded; else they are
+    tensors, as all that `xp` gives. The shape that one example sees is without the axis of examples. `static` is as one
+    example sees it, and may hold stacks in an index.
     """
 
-    __slots__ = ("operation", "level", "size", "xs", "stacked", "static", "is_stacked", "has_stacks_inside")
+    __slots__ = ("operation", "level", "size", "xs", "stacked", "static", "is_stacked", "has_stacks_inside", "xp",
+                 "keeps_residuals")  # fmt: skip
 
     def __init__(self, operation: Operation, raws: Any, static: Any) -> None:
-        parts = [part for value in static for part in (value if type(value) is tuple else (value,))]
-        stacks = [x for x in (*raws, *parts) if type(x) is Stack]
-        self.level: Level = stacks[0].level
-        for stack in stacks:
-            stack.check_open()
-        self.has_stacks_inside = any([type(part) is Stack for part in parts])
+        inside: Any = _stacks_inside(static) if _may_hold_arrays(operation) else ()
+        stacks = [x for x in raws if type(x) is Stack]
+        self.level: Level = (stacks or inside)[0].level
+        if not self.level.is_open:
+            (stacks or inside)[0].check_open()
         self.operation = operation
         self.size = self.level.size
-        self.xs = [x.tensor if type(x) is Stack else x for x in raws]
         self.stacked = tuple([type(x) is Stack and x.is_stacked for x in raws])
-        self.is_stacked = any([stack.is_stacked for stack in stacks]) or self.draws(static)
-        if not self.is_stacked:
+        self.has_stacks_inside = bool(inside)
+        self.is_stacked = True in self.stacked or any([x.is_stacked for x in inside]) or self.draws(static)
+        if inside and not self.is_stacked:
             static = tuple([without_stacks(value) for value in static])
-        if any([type(value) is DType for value in static]):
-            raw_dtype = stacks[0].tensor._backend.raw_dtype
+        if "dtype" in operation.static:
+            raw_dtype = (stacks or inside)[0].tensor._backend.raw_dtype
             static = tuple([raw_dtype(value) if type(value) is DType else value for value in static])
-        if "axis" in operation.static:
-            static = self._with_negative_axis(static)
-        self.static = static
+        self.keeps_residuals = False
+        self.xs = [x.tensor if type(x) is Stack else x for x in raws]
+        self.xp: Any = TENSORS
+        self._take_raw(inside)
+        self.static = self._with_negative_axis(static) if "axis" in operation.static else static
+
+    def _take_raw(self, inside: Any) -> None:
+        """Have raw arrays instead of tensors where kernels alone are enough."""
+        mode = modes.current()
+        assert mode is not None
+        if mode.tapes or mode.check_every_operation or type(self.operation) is not Operation:
+            return
+        if self.level.outer is not None and "key" in self.operation.static:
+            return  # the level below may draw for every example of its own, too
+        raws = []
+        backend = None
+        for x in self.xs:
+            if isinstance(x, base.TensorBase):
+                if type(x) is not base.Tensor:
+                    return
+                x = resolved(x)
+                if x._node is not None and mode.recording:
+                    return
+                x = x._raw
+                if backend is None:
+                    backend = backends.of(x)
+                elif backends.of(x) is not backend:
+                    return  # which an operation on tensors explains
+            raws.append(x)
+        for stack in inside:
+            if type(stack.tensor) is not base.Tensor:
+                return
+        if backend is None:
+            return
+        if any([type(x) in base.PYTHON_SCALARS for x in raws]):
+            array = next(x for x in raws if hasattr(x, "shape"))
+            raws = [backend.scalar_for(x, array) if type(x) in base.PYTHON_SCALARS else x for x in raws]
+        self.xs, self.xp = raws, backend.xp
+
+    @property
+    def is_raw(self) -> bool:
+        return self.xp is not TENSORS
 
     def _with_negative_axis(self, static: tuple[Any, ...]) -> tuple[Any, ...]:
         """The static arguments with an axis that is counted from the end, so that it is the same on a stack."""
@@ -57,67 +99,103 @@ class Call:
             axis = tuple([n - rank if n >= 0 else n for n in axis])
         return (*static[:place], axis, *static[place + 1 :])
 
-    @classmethod
-    def like(cls, call: Call, xs: Any) -> Call:
+    def like(self, xs: Any) -> Call:
         """The same call with other inputs, stacked where those were."""
-        new = cls.__new__(cls)
-        for name in cls.__slots__:
-            setattr(new, name, getattr(call, name))
+        new = Call.__new__(Call)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name))
         new.xs = xs
         return new
 
     def draws(self, static: Any) -> bool:
         """Whether it draws random numbers, which every example has of its own."""
-        if "key" not in self.operation.static or self.level.randomness != "different":
+        names = self.operation.static
+        if "key" not in names or self.level.randomness != "different":
             return False
-        chances = [value for name, value in zip(self.operation.static, static) if name in ("p", "dropout")]
-        return any(chances)
+        return any([value for name, value in zip(names, static) if name in ("p", "dropout")])
 
     def run(self, xs: Any, static: Any) -> Any:
-        """The operation on tensors of the level below."""
+        """The operation on arrays of the level below."""
         operation = self.operation
+        if self.is_raw:
+            kernel = getattr(self.xp, operation.name)
+            try:
+                result = kernel(list(xs), *static) if operation.variadic else kernel(*xs, *static)
+            except Exception as error:
+                raise explained(operation, list(xs), static, error) from error
+            if operation.residuals and not self.keeps_residuals:
+                outputs = split(operation, result)[0]
+                return outputs if operation.has_several_outputs else outputs[0]
+            return result
         if operation.variadic or OPERATIONS.get(operation.name) is not operation:
             return apply(operation, tuple(xs), tuple(static))
         return _function(operation.name)(*xs, *static)
 
     def stacks_of(self, result: Any, is_stacked: bool) -> Any:
-        if type(result) is tuple:
-            return tuple([Stack(out, self.level, is_stacked) for out in result])
+        if type(result) in (tuple, list):
+            return tuple([self.stacks_of(out, is_stacked) for out in result])
+        if not isinstance(result, base.TensorBase):
+            result = make(backends.of(self.array).from_scalar(result), None)
         return Stack(result, self.level, is_stacked)
+
+    @property
+    def array(self) -> Any:
+        """One of the inputs that are arrays."""
+        return next(x for x in self.xs if hasattr(x, "shape"))
 
     # -- inputs as forms need them -------------------------------------------------------------------
 
     def shape(self, i: int) -> tuple[int, ...]:
         """The shape of an input that one example sees; () for a number."""
-        x = self.xs[i]
-        if not isinstance(x, base.Tensor):
-            return ()
-        return x.shape[1:] if self.stacked[i] else x.shape
+        shape = tuple(getattr(self.xs[i], "shape", ()))
+        return shape[1:] if self.stacked[i] else shape
 
     def rank(self, i: int) -> int:
-        return len(self.shape(i))
+        return len(getattr(self.xs[i], "shape", ())) - self.stacked[i]
+
+    def dtype(self, i: int) -> Any:
+        """The raw dtype of an input."""
+        x = self.xs[i]
+        return x._raw.dtype if isinstance(x, base.TensorBase) else x.dtype
 
     def aligned(self, i: int, rank: int) -> Any:
         """An input that broadcasts against inputs of `rank` axes, as one example sees them."""
         x = self.xs[i]
-        if not self.stacked[i] or x.ndim == rank + 1:
+        if not self.stacked[i] or len(x.shape) == rank + 1:
             return x
-        return TENSORS.reshape(x, (self.size, *(1,) * (rank + 1 - x.ndim), *x.shape[1:]))
+        return self.xp.reshape(x, (self.size, *(1,) * (rank + 1 - len(x.shape)), *x.shape[1:]))
 
     def spread(self, i: int) -> Any:
         """An input with the examples along its first axis; None stays None."""
         x = self.xs[i]
         if x is None or self.stacked[i]:
             return x
-        if not isinstance(x, base.Tensor):
-            like = next(x for x in self.xs if isinstance(x, base.Tensor))
-            x = TENSORS.full((), x, like._raw.dtype, like)
-        return TENSORS.broadcast_to(x, (self.size, *x.shape))
+        if not hasattr(x, "shape"):
+            like = self.array
+            x = self.xp.full((), x, getattr(like, "_raw", like).dtype, like)
+        return self.xp.broadcast_to(x, (self.size, *x.shape))
 
     def example(self, number: int) -> tuple[list[Any], tuple[Any, ...]]:
         """The inputs and static arguments of one example."""
-        inputs = [TENSORS.getitem(x, (number,)) if flag else x for x, flag in zip(self.xs, self.stacked)]
+        inputs = [self.xp.getitem(x, (number,)) if flag else x for x, flag in zip(self.xs, self.stacked)]
         return inputs, tuple([without_stacks(value, number) for value in self.static])
+
+    def on_tensors(self) -> Call:
+        """The same call, on tensors."""
+        if not self.is_raw:
+            return self
+        new = self.like([make(x, None) if hasattr(x, "shape") else x for x in self.xs])
+        new.xp, new.keeps_residuals = TENSORS, False
+        return new
+
+
+def _may_hold_arrays(operation: Operation) -> bool:
+    return "index" in operation.static or type(operation) is not Operation
+
+
+def _stacks_inside(static: Any) -> list[Stack]:
+    parts = [part for value in static for part in (value if type(value) is tuple else (value,))]
+    return [part for part in parts if type(part) is Stack]
 
 
 def without_stacks(value: Any, number: int | None = None) -> Any:

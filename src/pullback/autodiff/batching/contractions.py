@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..tables import TENSORS
 from .call import Call
 from .forms import form
 
@@ -18,17 +17,17 @@ def matmul(call: Call) -> Any:
     rank_x, rank_y = call.rank(0), call.rank(1)
     if rank_x == 1 and call.stacked[0] and not call.stacked[1]:
         if rank_y <= 2:  # the examples are the rows of one matrix
-            return TENSORS.matmul(x, y)
+            return call.xp.matmul(x, y)
     elif call.stacked[0] and not call.stacked[1] and rank_y == 2:
-        rows = TENSORS.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-        return TENSORS.reshape(TENSORS.matmul(rows, y), (*x.shape[:-1], y.shape[-1]))
+        rows = call.xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+        return call.xp.reshape(call.xp.matmul(rows, y), (*x.shape[:-1], y.shape[-1]))
     rank = max(rank_x, rank_y, 2)
-    x = TENSORS.expand_dims(x, (-2,)) if rank_x == 1 else x
-    y = TENSORS.expand_dims(y, (-1,)) if rank_y == 1 else y
-    both = Call.like(call, [x, y])
-    out = TENSORS.matmul(both.aligned(0, rank), both.aligned(1, rank))
+    x = call.xp.expand_dims(x, (-2,)) if rank_x == 1 else x
+    y = call.xp.expand_dims(y, (-1,)) if rank_y == 1 else y
+    both = call.like([x, y])
+    out = call.xp.matmul(both.aligned(0, rank), both.aligned(1, rank))
     dropped = tuple([axis for axis, rank in ((-2, rank_x), (-1, rank_y)) if rank == 1])
-    return TENSORS.squeeze(out, dropped) if dropped else out
+    return call.xp.squeeze(out, dropped) if dropped else out
 
 
 @form
@@ -43,8 +42,8 @@ def solve(call: Call) -> Any:
     x, y = call.xs
     if call.rank(1) != 1:
         return aligned_matrices(call)
-    columns = TENSORS.expand_dims(y, (-1,))
-    return TENSORS.squeeze(aligned_matrices(Call.like(call, [x, columns])), (-1,))
+    columns = call.xp.expand_dims(y, (-1,))
+    return call.xp.squeeze(aligned_matrices(call.like([x, columns])), (-1,))
 
 
 def aligned_matrices(call: Call) -> Any:
@@ -75,4 +74,4 @@ def _einsum(call: Call, terms: list[list[str]], output: list[str]) -> Any:
     used = set(output).union(*terms)
     label = next(letter for letter in _LETTERS if letter not in used)
     named = ["".join([label, *term] if flag else term) for term, flag in zip(terms, call.stacked)]
-    return TENSORS.einsum(call.xs, f"{','.join(named)}->{label}{''.join(output)}")
+    return call.xp.einsum(call.xs, f"{','.join(named)}->{label}{''.join(output)}")

@@ -19,6 +19,16 @@ from .call import Call
 
 Form = Callable[[Call], Any]
 FORMS: dict[str, Form] = {}
+#: Forms that give what kernels keep for their gradients, too, where a call wants it.
+KEEPING_RESIDUALS: set[Form | None] = set()
+#: Kernels that rules use beside operations, and that have forms of their own; else their portable form is taken.
+HELPERS = {
+    operation.name: operation
+    for operation in (
+        Operation("cross_entropy_gradient", "g x target weight lse normalizer", "ignore_index reduction label_smoothing"),
+        Operation("attention_gradient", "g q k v mask out lse", "needs is_causal scale dropout key offset"),
+    )
+}
 
 
 def form(function: Form) -> Form:
@@ -32,7 +42,7 @@ def form_for(operation: Operation) -> Form | None:
     if operation.elementwise:
         return aligned
     if "getitem" not in FORMS:
-        from . import contractions, indexing, networks  # noqa: F401 - they make their forms known
+        from . import contractions, indexing, losses, networks  # noqa: F401 - they make their forms known
     found = FORMS[operation.batch] if operation.batch else FORMS.get(operation.name)
     if found is not None:
         return found
@@ -63,6 +73,9 @@ def leading(call: Call) -> Any:
     return call.run([call.spread(i) for i in range(len(call.xs))], call.static)
 
 
+KEEPING_RESIDUALS.add(leading)
+
+
 @form
 def first(call: Call) -> Any:
     """So it is with the first input; the others are the same for all examples, or the portable form is taken."""
@@ -71,9 +84,13 @@ def first(call: Call) -> Any:
     return call.run([call.spread(0), *call.xs[1:]], call.static)
 
 
+KEEPING_RESIDUALS.add(first)
+
+
 @form
 def examples(call: Call) -> Any:
     """Example by example."""
+    call = call.on_tensors()
     results = []
     for number in range(call.size):
         inputs, static = call.example(number)
@@ -119,8 +136,8 @@ def reduction(call: Call) -> Any:
     keeps = "keepdims" in names and static[names.index("keepdims")]
     if keeps:
         static[names.index("keepdims")] = False
-    out = call.run([TENSORS.reshape(call.xs[0], (call.size, math.prod(shape)))], static)
-    return TENSORS.reshape(out, (call.size, *(1,) * len(shape))) if keeps else out
+    out = call.run([call.xp.reshape(call.xs[0], (call.size, math.prod(shape)))], static)
+    return call.xp.reshape(out, (call.size, *(1,) * len(shape))) if keeps else out
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -132,20 +149,20 @@ def reshape(call: Call) -> Any:
     if -1 in shape:
         known = -math.prod(shape)
         shape = tuple([math.prod(call.shape(0)) // known if n == -1 else n for n in shape])
-    return TENSORS.reshape(call.xs[0], (call.size, *shape))
+    return call.xp.reshape(call.xs[0], (call.size, *shape))
 
 
 @form
 def broadcast_to(call: Call) -> Any:
     shape = tuple(call.static[0])
-    return TENSORS.broadcast_to(call.aligned(0, len(shape)), (call.size, *shape))
+    return call.xp.broadcast_to(call.aligned(0, len(shape)), (call.size, *shape))
 
 
 @form
 def permute_dims(call: Call) -> Any:
     rank = call.rank(0)
     axes = tuple([axis - rank if axis >= 0 else axis for axis in call.static[0]])
-    return TENSORS.permute_dims(call.xs[0], (-len(axes) - 1, *axes))
+    return call.xp.permute_dims(call.xs[0], (-len(axes) - 1, *axes))
 
 
 @form
@@ -157,8 +174,8 @@ def every_axis(call: Call) -> Any:
     shape = call.shape(0)
     static = list(call.static)
     static[place] = (-1,)
-    flat = TENSORS.reshape(call.xs[0], (call.size, math.prod(shape)))
-    return TENSORS.reshape(call.run([flat], static), (call.size, *shape))
+    flat = call.xp.reshape(call.xs[0], (call.size, math.prod(shape)))
+    return call.xp.reshape(call.run([flat], static), (call.size, *shape))
 
 
 @form
@@ -166,13 +183,13 @@ def tile(call: Call) -> Any:
     repetitions = tuple(call.static[0])
     rank = max(len(repetitions), call.rank(0))
     repetitions = (1,) * (rank - len(repetitions)) + repetitions
-    return TENSORS.tile(call.aligned(0, rank), (1, *repetitions))
+    return call.xp.tile(call.aligned(0, rank), (1, *repetitions))
 
 
 @form
 def pad(call: Call) -> Any:
     widths, value = call.static
-    return TENSORS.pad(call.xs[0], ((0, 0), *widths), value)
+    return call.xp.pad(call.xs[0], ((0, 0), *widths), value)
 
 
 @form
@@ -184,4 +201,4 @@ def lists(call: Call) -> Any:
 @form
 def place_diagonal(call: Call) -> Any:
     shape, offset = call.static
-    return TENSORS.place_diagonal(call.xs[0], (call.size, *shape), offset)
+    return call.xp.place_diagonal(call.xs[0], (call.size, *shape), offset)

@@ -142,16 +142,19 @@ def _first(x: Any, axis: int) -> Any:
 
 @form
 def getitem(call: Call) -> Any:
-    return Index(call.static[0], call.shape(0)).read(call.xs[0], call.stacked[0], call.size)
+    index = Index(call.static[0], call.shape(0))
+    if index.has_arrays:
+        return index.read(call.on_tensors().xs[0], call.stacked[0], call.size)
+    return call.xp.getitem(call.xs[0], (*((_ALL,) if call.stacked[0] else ()), *index.parts))
 
 
 @form
 def place(call: Call) -> Any:
     shape, given = call.static
     index = Index(given, tuple(shape))
-    value = call.spread(0)
     if not index.has_arrays:
-        return TENSORS.place(value, (call.size, *shape), (_ALL, *index.parts))
+        return call.xp.place(call.spread(0), (call.size, *shape), (_ALL, *index.parts))
+    value = call.on_tensors().spread(0)
     where, size = _flat_index(index, call.size, value)
     flat = TENSORS.reshape(value, (call.size * math.prod(value.shape[1:]),) if size else (call.size, -1))
     total = (size,) if size else (call.size, math.prod(shape))
@@ -160,18 +163,21 @@ def place(call: Call) -> Any:
 
 @form
 def setitem(call: Call) -> Any:
-    return _written(call, TENSORS.setitem)
+    return _written(call, "setitem")
 
 
 @form
 def index_add(call: Call) -> Any:
-    return _written(call, TENSORS.index_add)
+    return _written(call, "index_add")
 
 
-def _written(call: Call, write: Any) -> Any:
-    x = call.spread(0)
-    shape = x.shape[1:]
+def _written(call: Call, name: str) -> Any:
+    shape = call.shape(0)
     index = Index(call.static[0], shape)
+    if index.has_arrays:
+        call = call.on_tensors()
+    write = getattr(call.xp, name)
+    x = call.spread(0)
     is_number = not hasattr(call.xs[1], "shape")
     if not index.has_arrays:
         value = call.xs[1] if is_number else _value(call, _result_rank(index.parts))
@@ -210,8 +216,7 @@ def _value(call: Call, rank: int) -> Any:
     extra = call.rank(1) - rank
     if extra > 0:
         lead = (call.size,) if call.stacked[1] else ()
-        value = TENSORS.reshape(value, lead + call.shape(1)[extra:])
-        return value
+        return call.xp.reshape(value, lead + call.shape(1)[extra:])
     return call.aligned(1, rank)
 
 
@@ -220,10 +225,11 @@ def _value(call: Call, rank: int) -> Any:
 
 @form
 def take(call: Call) -> Any:
-    x, indices = call.xs
-    (axis,) = call.static
     if not call.stacked[1]:
         return call.run(call.xs, call.static)
+    call = call.on_tensors()
+    x, indices = call.xs
+    (axis,) = call.static
     if call.stacked[0]:
         return TENSORS.take_along_axis(x, _along(indices, x.ndim - 1, axis), axis)
     count = indices.shape[1]
@@ -235,10 +241,11 @@ def take(call: Call) -> Any:
 
 @form
 def take_transposed(call: Call) -> Any:
-    indices = call.xs[1]
-    size, axis = call.static
     if not call.stacked[1]:
         return call.run(call.xs, call.static)
+    call = call.on_tensors()
+    indices = call.xs[1]
+    size, axis = call.static
     where = _along(indices, call.rank(0), axis)
     return TENSORS.take_along_axis_transposed(call.spread(0), where, size, axis)
 
@@ -255,9 +262,9 @@ def along_axis(call: Call) -> Any:
     """Arrays of the same rank, which broadcast against each other but along one axis."""
     rank = max([call.rank(i) for i in range(len(call.xs))])
     xs = [call.aligned(i, rank) if hasattr(x, "shape") else x for i, x in enumerate(call.xs)]
-    first = xs[0] if call.stacked[0] else TENSORS.broadcast_to(xs[0], (call.size, *xs[0].shape))
+    first = xs[0] if call.stacked[0] else call.xp.broadcast_to(xs[0], (call.size, *xs[0].shape))
     rest = [
-        x if flag or not hasattr(x, "shape") else TENSORS.expand_dims(x, (-x.ndim - 1,))
+        x if flag or not hasattr(x, "shape") else call.xp.expand_dims(x, (-len(x.shape) - 1,))
         for x, flag in zip(xs[1:], call.stacked[1:])
     ]
     return call.run([first, *rest], call.static)

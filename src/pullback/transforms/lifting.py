@@ -212,6 +212,14 @@ def lowered_like(leaf: Any, value: Tensor, stays: bool) -> Any:
     return raw.item() if type(leaf) in (float, complex) else without_shape(raw) if isinstance(leaf, np.generic) else raw
 
 
+def owned(x: Tensor) -> Tensor:
+    """A result that shares no memory with anything: it itself if that is so already."""
+    backend = x._backend
+    if backend.is_exclusive(x, "_raw") and backend.is_contiguous(x._raw):
+        return x
+    return make(backend.copy(x._raw), None)
+
+
 def without_shape(raw: Any) -> Any:
     """A NumPy array without axes as the scalar that NumPy's own functions return in its place."""
     return raw[()] if isinstance(raw, np.ndarray) and raw.ndim == 0 else raw

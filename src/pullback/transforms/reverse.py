@@ -26,6 +26,7 @@ from .lifting import (
     matched,
     must_stay,
     one_hot,
+    owned,
     recording,
     running,
     separated,
@@ -81,17 +82,9 @@ class Pass:
     def results(self, gradients: list[Tensor]) -> Any:
         """Gradients as the caller wants them: like the arguments, and owned."""
         stays = self.stays or any([g._node is not None or isinstance(g, Dual) for g in gradients])
-        owned = gradients if stays else [_owned(g) for g in gradients]
-        pairs = zip(self.arguments.leaves, owned)
+        gradients = gradients if stays else [owned(g) for g in gradients]
+        pairs = zip(self.arguments.leaves, gradients)
         return self.arguments.result([lowered_like(leaf, gradient, stays) for leaf, gradient in pairs])
-
-
-def _owned(gradient: Tensor) -> Tensor:
-    """A gradient that shares no memory with anything: it itself if that is so already."""
-    backend = gradient._backend
-    if backend.is_exclusive(gradient, "_raw") and backend.is_contiguous(gradient._raw):
-        return gradient
-    return make(backend.copy(gradient._raw), None)
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:

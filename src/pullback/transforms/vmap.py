@@ -15,7 +15,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, GradientError, ShapeError, VmapError
 from ..tensors.tensor import Tensor
-from .lifting import Function, check_function, lowered
+from .lifting import Function, check_function, lowered, owned, without_shape
 
 __all__ = ["vmap"]
 
@@ -66,10 +66,16 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
             leaves, structure = tree.flatten(result)
             axes = axes_of("out_axes", out_axes, result)
             wholes = [level_result(level, leaf, place) for place, leaf in enumerate(leaves)]
+        del result, leaves  # what was made for the results alone need not be copied
         outs = [joined(level, whole, axis, place) for place, (whole, axis) in enumerate(zip(wholes, axes))]
+        are_own = [has_axis for _, has_axis in wholes]
+        del wholes
         stays = any([isinstance(out, Dual) or resolved(out)._node is not None for out in outs])
-        inside = level.outer is not None
-        return lowered(tree.unflatten(structure, outs), stays, examples.has_tensors or inside)
+        has_tensors = examples.has_tensors or level.outer is not None
+        if not (stays or has_tensors):
+            outs = [owned(out) if is_own else owned(out.detach()) for out, is_own in zip(outs, are_own)]
+            return tree.unflatten(structure, [without_shape(out._raw) for out in outs])
+        return lowered(tree.unflatten(structure, outs), stays, has_tensors)
 
     return mapped
 

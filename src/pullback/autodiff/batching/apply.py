@@ -91,7 +91,7 @@ def with_residuals(operation: Operation, raws: Any, static: Any) -> Any:
 def _by_kernel(operation: Operation, raws: Any, static: Any) -> Any:
     """Outputs and residuals of the kernel of the library, where they are those of the portable form; else None."""
     form = form_for(operation)
-    if form not in KEEPING_RESIDUALS:
+    if form is None or form not in KEEPING_RESIDUALS:
         return None
     call = Call(operation, raws, static)
     if not call.is_raw or not call.size or not backends.of(call.array).keeps_as_declared:

@@ -20,12 +20,14 @@ from .call import Call
 Form = Callable[[Call], Any]
 FORMS: dict[str, Form] = {}
 #: Forms that give what kernels keep for their gradients, too, where a call wants it.
-KEEPING_RESIDUALS: set[Form | None] = set()
+KEEPING_RESIDUALS: set[Form] = set()
 #: Kernels that rules use beside operations, and that have forms of their own; else their portable form is taken.
 HELPERS = {
     operation.name: operation
     for operation in (
-        Operation("cross_entropy_gradient", "g x target weight lse normalizer", "ignore_index reduction label_smoothing"),
+        Operation(
+            "cross_entropy_gradient", "g x target weight lse normalizer", "ignore_index reduction label_smoothing"
+        ),
         Operation("attention_gradient", "g q k v mask out lse", "needs is_causal scale dropout key offset"),
     )
 }

@@ -14,13 +14,15 @@ _float32 = _np.float32
 # Multiplications from which on BLAS has several threads. They spin when they are done, and whoever computes next has
 # their processors only half the time: so native code, with threads of its own, computes all larger products.
 _LARGE = 1 << 18
+_LARGE_OUTER = 1 << 14  # for outer products, which BLAS has no good way for
 _SMALL = 1 << 10  # elements: most arrays are small, and need no further look
 
 
 def matmul(x: Any, y: Any) -> Any:
     try:
-        if (x.size > _SMALL or y.size > _SMALL) and y.ndim > 1 and x.size * y.shape[-1] > _LARGE and x.ndim > 1:
-            return _on_large(("kernel", "matmul"), _matmul, (x, y))
+        if (x.size > _SMALL or y.size > _SMALL) and y.ndim > 1 and x.ndim > 1:
+            if x.size * y.shape[-1] > (_LARGE if x.shape[-1] > 1 else _LARGE_OUTER):
+                return _on_large(("kernel", "matmul"), _matmul, (x, y))
         return _matmul(x, y)
     except (ValueError, AttributeError) as error:  # a Python number has no axes at all
         a, b = getattr(x, "shape", ()), getattr(y, "shape", ())
@@ -31,6 +33,8 @@ def matmul(x: Any, y: Any) -> Any:
 
 
 def _matmul(x: Any, y: Any) -> Any:
+    if x.ndim > 1 and y.ndim > 1 and x.shape[-1] == y.shape[-2] == 1:
+        return _np.multiply(x, y)
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size:  # one product, not many
         return _matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
     if x.dtype.itemsize == 2 and _is_half(x) and _is_half(y):  # no BLAS for these

@@ -12,6 +12,7 @@ from ..backends.installed import BFLOAT16, optional
 from .portable_namespace import PORTABLE
 
 special = optional("scipy.special")
+torch = optional("torch")
 
 EXTREMES = np.array([-np.inf, -1e30, -1000.0, -40.0, -1.0, -0.0, 0.0, 1e-30, 1.0, 40.0, 1000.0, 1e30, np.inf])
 CALLS = {
@@ -24,6 +25,8 @@ CALLS = {
     "silu": (),
     "softplus": (2.0,),
 }
+#: Made of others: they have no kernels of their own.
+COMPOSED = {"relu6": (), "hardsigmoid": (), "hardswish": (), "selu": (), "mish": (), "prelu": (0.25,)}
 
 
 def gradient(function, x: np.ndarray) -> np.ndarray:
@@ -49,11 +52,11 @@ def test_values_at_extremes(function, expected) -> None:
     np.testing.assert_allclose(out, expected(EXTREMES), rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, *COMPOSED])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_finite_inputs_give_finite_values_and_gradients(name: str, dtype) -> None:
     x = np.array([-1e4, -500.0, -100.0, -30.0, -1.0, 0.0, 1.0, 30.0, 100.0, 500.0, 1e4], dtype)
-    function = lambda t: getattr(pb, name)(t, *CALLS[name])
+    function = lambda t: getattr(pb, name)(t, *(CALLS | COMPOSED)[name])
     assert np.isfinite(function(pb.asarray(x))._raw).all()
     slopes = gradient(function, x)
     assert slopes.dtype == dtype
@@ -69,6 +72,68 @@ def test_gelu_keeps_its_digits_far_out() -> None:
 
 def test_relu_has_gradient_0_at_0() -> None:
     np.testing.assert_array_equal(gradient(pb.relu, np.array([-1.0, -0.0, 0.0, 1.0])), [0, 0, 0, 1])
+
+
+def test_slopes_at_kinks_are_pytorchs() -> None:
+    x = np.array([-3.0, -0.0, 0.0, 3.0, 6.0])
+    tensor = torch.tensor(x, requires_grad=True)
+    for name, arguments in {"relu6": (), "hardswish": (), "selu": (), "prelu": (np.array([0.25]),)}.items():
+        out = getattr(torch.nn.functional, name)(tensor, *map(torch.tensor, arguments))
+        (expected,) = torch.autograd.grad(out.sum(), tensor)
+        found = gradient(lambda t, name=name, arguments=arguments: getattr(pb, name)(t, *arguments), x)
+        np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15, err_msg=name)
+    np.testing.assert_allclose(gradient(pb.hardsigmoid, x), [0, 1 / 6, 1 / 6, 0, 0], rtol=1e-15)
+
+
+def test_functions_made_of_others_at_infinity_and_nan() -> None:
+    x = np.array([-np.inf, np.inf, np.nan])
+    for function, expected in (
+        (pb.relu6, [0, 6, np.nan]),
+        (pb.hardsigmoid, [0, 1, np.nan]),
+        (pb.selu, [-1.7580993408473766, np.inf, np.nan]),
+        (lambda t: pb.prelu(t, 0.5), [-np.inf, np.inf, np.nan]),
+    ):
+        np.testing.assert_allclose(function(pb.asarray(x))._raw, expected, rtol=1e-15)
+    assert pb.prelu(np.array([np.inf]), 0.0)._raw == np.inf
+
+
+def test_softplus_is_a_straight_line_beyond_its_threshold() -> None:
+    x = np.array([-5.0, 0.2, 1.0, 50.0])
+    out = pb.softplus(x, 2.0, threshold=1.0)._raw
+    np.testing.assert_allclose(out, [pb.softplus(-5.0, 2.0).item(), np.log1p(np.exp(0.4)) / 2, 1.0, 50.0], rtol=1e-6)
+    slopes = gradient(lambda t: pb.softplus(t, 2.0, threshold=1.0), x)
+    np.testing.assert_allclose(slopes, [*special.expit([-10.0, 0.4]), 1, 1], rtol=1e-12)
+    tensor = torch.tensor(x)
+    np.testing.assert_allclose(pb.softplus(x, threshold=20.0)._raw, torch.nn.functional.softplus(tensor), rtol=1e-15)
+
+
+def test_complex_numbers() -> None:
+    x = np.array([0.3 - 2j, -1.5 + 0.5j, 2 + 3j])
+    np.testing.assert_allclose(pb.sigmoid(x)._raw, 1 / (1 + np.exp(-x)), rtol=1e-14)
+    np.testing.assert_allclose(pb.silu(x)._raw, x / (1 + np.exp(-x)), rtol=1e-14)
+    np.testing.assert_allclose(pb.logsumexp(x)._raw, special.logsumexp(x), rtol=1e-14)
+    far = np.array([-1000 + 1j, 1000 + 1j])
+    np.testing.assert_array_equal(pb.sigmoid(far)._raw, [0, 1])
+    np.testing.assert_allclose(pb.logsumexp(far)._raw, 1000 + 1j, rtol=1e-14)
+    nothing = np.array([[-np.inf, -np.inf + 1j], [0, 1j]])
+    assert pb.logsumexp(nothing, 1)._raw[0].real == -np.inf
+    np.testing.assert_array_equal(gradient(lambda t: pb.logsumexp(t, 1), nothing)[0], [0, 0])
+    assert pb.logsumexp(np.zeros((2, 0), complex), 1).shape == (2,)
+    assert pb.sigmoid(1j).dtype == pb.complex64
+    assert pb.compile(pb.silu)(pb.asarray(x)).dtype == pb.complex128
+    for function in (pb.softplus, pb.log_sigmoid, pb.mish, pb.selu, pb.relu6, pb.hardswish, pb.hardsigmoid):
+        with pytest.raises(pb.DtypeError):
+            function(x)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(pb.ShapeError, match=r"weight has shape \(2,\); .* \(axis 1\) of x of shape \(2, 3\)"):
+        pb.prelu(np.zeros((2, 3)), np.zeros(2))
+    with pytest.raises(pb.ShapeError, match="prelu: weight"):
+        pb.prelu(np.zeros(3), np.zeros(3))
+    with pytest.raises(pb.ShapeError, match="3 elements, which cannot be halved"):
+        pb.glu(np.zeros((2, 3)))
+    assert pb.glu(np.zeros((3, 0))).shape == (3, 0)
 
 
 def test_masked_rows_of_logsumexp() -> None:
@@ -97,9 +162,9 @@ def test_half_precision_sums_in_single_precision(dtype) -> None:
     p = pb.softmax(x)
     assert p.dtype == dtype
     assert p._raw[0] == np.asarray(1 / 20000).astype(p._raw.dtype)
-    for name in CALLS:
-        y = getattr(pb, name)(pb.asarray([-2.0, 3.0], dtype=dtype), *CALLS[name])
-        exact = getattr(pb, name)(np.array([-2.0, 3.0]), *CALLS[name])._raw
+    for name, arguments in (CALLS | COMPOSED).items():
+        y = getattr(pb, name)(pb.asarray([-2.0, 3.0], dtype=dtype), *arguments)
+        exact = getattr(pb, name)(np.array([-2.0, 3.0]), *arguments)._raw
         assert y.dtype == dtype
         np.testing.assert_allclose(y._raw.astype(np.float64), exact, rtol=1e-2)
 
@@ -112,7 +177,7 @@ def test_errors_say_what_was_given() -> None:
     with pytest.raises(pb.DtypeError, match="complex128"):
         pb.softmax(np.zeros(3, complex))
     with pytest.raises(pb.DtypeError, match="complex128"):
-        pb.sigmoid(np.zeros(3, complex))
+        pb.log_sigmoid(np.zeros(3, complex))
     with pytest.raises(ValueError, match="beta must be positive"):
         pb.softplus(np.zeros(3), beta=0.0)
 

@@ -71,6 +71,15 @@ LAYERS = [
     ("Sigmoid", (), {}, (3, 4)),
     ("LogSigmoid", (), {}, (3, 4)),
     ("Softplus", (), {"beta": 2.0}, (3, 4)),
+    ("Softplus", (2.0, 0.5), {}, (3, 4)),
+    ("ReLU6", (), {}, (3, 4)),
+    ("Hardswish", (), {}, (3, 4)),
+    ("SELU", (), {}, (3, 4)),
+    ("Mish", (), {}, (3, 4)),
+    ("PReLU", (), {}, (3, 4, 2)),
+    ("PReLU", (4,), {"init": 0.1}, (3, 4, 2)),
+    ("GLU", (), {}, (3, 4)),
+    ("GLU", (1,), {}, (3, 4, 2)),
     ("Softmax", (), {"dim": 0}, (3, 4)),
     ("LogSoftmax", (), {"dim": 1}, (3, 4, 2)),
     ("Dropout", (0.0,), {}, (3, 4)),
@@ -104,6 +113,11 @@ def test_layer_equals_torch(name, args, options, shape, dtype, training):
     ours = getattr(pb.nn, name)(*args, **options).astype(dtype).train(training)
     x = torch.randn(shape, dtype=getattr(torch, dtype))
     check(theirs, ours, x, steps=2 if "BatchNorm" in name else 1)
+
+
+def test_hardsigmoid_equals_torch():
+    x = torch.randn(3, 4)  # in double precision PyTorch's slope is 1/6 rounded to single precision
+    check(torch.nn.Hardsigmoid(), pb.nn.Hardsigmoid(), x)
 
 
 @pytest.mark.parametrize("name", ["GRU", "RNN", "GRUCell", "RNNCell"])

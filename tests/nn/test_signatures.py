@@ -17,8 +17,10 @@ LAYERS = sorted(
     for name, value in vars(nn).items()
     if isinstance(value, type) and issubclass(value, nn.Module) and hasattr(torch.nn, name) and name != "Module"
 )
-#: Ours need not be given: which axis is meant is plain for Softmax, and "relu" names the function.
-OTHER_DEFAULTS = {("Softmax", "dim"), ("LogSoftmax", "dim"), ("TransformerEncoderLayer", "activation")}
+#: Ours need not be given: which axis is meant is plain for Softmax, "relu" names the function, Softplus is exact.
+OTHER_DEFAULTS = {
+    ("Softmax", "dim"), ("LogSoftmax", "dim"), ("TransformerEncoderLayer", "activation"), ("Softplus", "threshold"),
+}  # fmt: skip
 NAMED_OTHERWISE = {"Sequential": {"modules": "args"}}
 
 

@@ -70,6 +70,29 @@ SAMPLES: list[Sample] = [
     *_elementwise("silu", "plain", "silu", "silu"),
     *_elementwise("softplus", "plain", "softplus", "softplus"),
     *_elementwise("softplus", "beta", None, None, beta=2.5),
+    *_elementwise("softplus", "threshold", "softplus", None, beta=1.5, threshold=2.0),
+    *_elementwise("relu6", "plain", "relu6", "relu6"),
+    *_elementwise("hardsigmoid", "plain", None, "hard_sigmoid"),  # PyTorch's slope is 1/6 in single precision
+    *_elementwise("hardswish", "plain", "hardswish", "hard_silu"),
+    *_elementwise("selu", "plain", "selu", "selu"),
+    *_elementwise("mish", "plain", "mish", "mish"),
+    *[
+        Sample(
+            "prelu",
+            case,
+            pb.prelu,
+            (_normal(f"prelu {case}", *shape), np.array(slopes)),
+            torch=_torch("prelu"),
+        )
+        for case, shape, slopes in (
+            ("one slope", (4,), [0.25]),
+            ("number", (2, 3), 0.3),
+            ("slope per channel", (2, 3), [0.25, -0.5, 1.5]),
+            ("slope per channel of images", (2, 3, 2), [0.25, -0.5, 1.5]),
+        )
+    ],
+    Sample("glu", "last axis", pb.glu, (_normal("glu", 3, 4),), torch=_torch("glu"), jax=_jax("glu")),
+    Sample("glu", "axis=0", lambda x: pb.glu(x, axis=0), (_normal("glu0", 2, 3),), torch=_torch("glu", dim=0)),
 ]
 
 for _axis in (-1, 0, 1):

@@ -12,7 +12,10 @@ from . import harness, harness_checks, harness_derived, harness_references
 from .sample import Sample, rng
 
 #: Operations on real numbers: they refuse complex ones with a DtypeError. One that learns to take them loses its mark.
-REAL_ONLY = names(lambda operation: operation.real) | {"group_norm"}
+#: Some functions take complex numbers to other operations; some made of others refuse them themselves.
+TAKING_COMPLEX = {"logsumexp", "sigmoid", "silu"}
+MADE_OF_OTHERS = {"group_norm", "hardsigmoid", "hardswish", "mish", "prelu", "relu6", "selu"}
+REAL_ONLY = (names(lambda operation: operation.real) - TAKING_COMPLEX) | MADE_OF_OTHERS
 #: Samples of other operations by a function that is on real numbers: here `pb.rotary_embedding`, `pb.sort`, `pb.topk`.
 REAL_ONLY_SAMPLES = {
     "rotary_embedding-halves complex", "rotary_embedding-interleaved complex",

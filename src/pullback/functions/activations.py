@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Sequence
 
-from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff import base
+from ..autodiff.apply import apply, as_operand
+from ..autodiff.creation import asarray, inf
 from ..autodiff.fast import call_for, fast_path
-from ..errors import DtypeError
+from ..autodiff.tables import TENSORS
+from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
-from .axes import all_axes, negative_axes
+from .axes import all_axes, negative_axes, negative_axis
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "elu", "gelu", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "relu", "sigmoid", "silu", "softmax",
-    "softplus",
+    "elu", "gelu", "glu", "hardsigmoid", "hardswish", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "mish",
+    "prelu", "relu", "relu6", "selu", "sigmoid", "silu", "softmax", "softplus",
 ]  # fmt: skip
 
 Axis = int | Sequence[int]
@@ -28,6 +30,14 @@ _softplus = call_for("softplus")
 _softmax = call_for("softmax")
 _log_softmax = call_for("log_softmax")
 _logsumexp = call_for("logsumexp")
+
+#: With these the outputs of a deep network of SELUs keep mean zero and variance one.
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def _is_complex(name: str, x: Any) -> bool:
+    x = as_operand(x, OPERATIONS[name])
+    return type(x) is complex or (isinstance(x, base.Tensor) and x.dtype.kind == "complex")
 
 
 @fast_path
@@ -43,13 +53,19 @@ def relu(x: Any) -> Tensor:
 
 @fast_path
 def sigmoid(x: Any) -> Tensor:
-    """1 / (1 + exp(-x)), for any x without overflow.
+    """1 / (1 + exp(-x)), for any x, real or complex, without overflow.
 
     >>> import pullback as pb
     >>> pb.sigmoid(pb.tensor([-1000.0, 0.0, 1000.0]))
     tensor([0. , 0.5, 1. ])
     """
-    return apply(OPERATIONS["sigmoid"], (x,))
+    return _complex_sigmoid(asarray(x)) if _is_complex("sigmoid", x) else apply(OPERATIONS["sigmoid"], (x,))
+
+
+def _complex_sigmoid(x: Tensor) -> Tensor:
+    on_the_left = TENSORS.less(TENSORS.real(x), 0.0)
+    small = TENSORS.exp(TENSORS.where(on_the_left, x, -x))
+    return TENSORS.where(on_the_left, small, TENSORS.ones_like(small)) / (1.0 + small)
 
 
 @fast_path
@@ -65,12 +81,15 @@ def log_sigmoid(x: Any) -> Tensor:
 
 @fast_path
 def silu(x: Any) -> Tensor:
-    """x sigmoid(x), also called swish.
+    """x sigmoid(x), also called swish, of real or complex numbers.
 
     >>> import pullback as pb
     >>> pb.silu(pb.tensor([0.0, 20.0]))
     tensor([ 0., 20.])
     """
+    if _is_complex("silu", x):
+        x = asarray(x)
+        return x * _complex_sigmoid(x)
     return apply(OPERATIONS["silu"], (x,))
 
 
@@ -106,16 +125,224 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     return _gelu(x, approximate)
 
 
-def softplus(x: Any, beta: float = 1.0) -> Tensor:
-    """log(1 + exp(beta x)) / beta, exact for any x: there is no threshold beyond which it is replaced.
+def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Tensor:
+    """log(1 + exp(beta x)) / beta, without overflow.
 
+    Parameters
+    ----------
+    x : array of real numbers
+    beta : float
+        How sharply it bends; it must be positive.
+    threshold : float, optional
+        Where `beta * x` is larger the result is `x` itself, as in PyTorch, whose threshold is 20. Without one the
+        function is exact everywhere.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.softplus(pb.tensor([-1000.0, 1000.0]))
     tensor([   0., 1000.])
+    >>> pb.softplus(pb.tensor([1.0, 2.0]), threshold=1.5)
+    tensor([1.3132616, 2.       ])
     """
     if not beta > 0:
         raise ValueError(f"softplus: beta must be positive, got {beta!r}.")
-    return _softplus(x, float(beta))
+    out = _softplus(x, float(beta))
+    if threshold is None:
+        return out
+    x = asarray(x)
+    return TENSORS.where(TENSORS.greater(x * float(beta), float(threshold)), x, out)
+
+
+# -- made of others ------------------------------------------------------------------------------------
+
+
+def relu6(x: Any) -> Tensor:
+    """max(x, 0), but at most 6; its gradient at 0 and at 6 is 0.
+
+    Parameters
+    ----------
+    x : array of real numbers
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.relu6(pb.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
+    out = relu(x)
+    return TENSORS.where(TENSORS.greater_equal(out, 6), 6, out)
+
+
+def hardsigmoid(x: Any) -> Tensor:
+    """`sigmoid` made of three straight lines: (x + 3) / 6, but at least 0 and at most 1.
+
+    Parameters
+    ----------
+    x : array of real numbers
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.hardsigmoid(pb.tensor([-4.0, 0.0, 4.0]))
+    tensor([0. , 0.5, 1. ])
+    """
+    return relu6(_real("hardsigmoid", x) + 3.0) / 6.0
+
+
+def hardswish(x: Any) -> Tensor:
+    """x hardsigmoid(x): `silu` made of parabola and straight lines.
+
+    Parameters
+    ----------
+    x : array of real numbers
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.hardswish(pb.tensor([-4.0, 0.0, 3.0]))
+    tensor([-0.,  0.,  3.])
+    """
+    x = _real("hardswish", x)
+    return x * hardsigmoid(x)
+
+
+def selu(x: Any) -> Tensor:
+    """`elu`, scaled so that the outputs of many layers keep mean zero and variance one.
+
+    It is 1.0507 x where x is positive, and 1.0507 * 1.6733 (exp(x) - 1) elsewhere.
+
+    Parameters
+    ----------
+    x : array of real numbers
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.selu(pb.tensor([-1000.0, 1.0]))
+    tensor([-1.7580993,  1.050701 ])
+    """
+    return _elu(x, _SELU_ALPHA) * _SELU_SCALE
+
+
+def mish(x: Any) -> Tensor:
+    """x tanh(softplus(x)).
+
+    Parameters
+    ----------
+    x : array of real numbers
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.mish(pb.tensor([0.0, 100.0]))
+    tensor([  0., 100.])
+    """
+    x = _real("mish", x)
+    return x * TENSORS.tanh(_softplus(x, 1.0))
+
+
+def prelu(x: Any, weight: Any) -> Tensor:
+    """x where it is positive, `weight` times x elsewhere: `leaky_relu` with slopes that can be learned.
+
+    Parameters
+    ----------
+    x : array of real numbers
+        (samples, channels, ...), or of any shape if there is one slope for all.
+    weight : array of real numbers
+        One number, or one for each channel.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.prelu(pb.tensor([[-2.0, -2.0], [3.0, 3.0]]), pb.tensor([0.5, 0.1]))
+    tensor([[-1. , -0.2],
+            [ 3. ,  3. ]])
+    """
+    x = _real("prelu", x)
+    is_number = type(weight) in base.PYTHON_SCALARS and type(weight) is not complex
+    weight = weight if is_number else _real("prelu", weight)
+    if is_number:
+        slopes = float(weight)
+    elif weight.size == 1:
+        slopes = TENSORS.reshape(weight, ())
+    elif x.ndim > 1 and weight.shape == x.shape[1:2]:
+        slopes = TENSORS.reshape(weight, weight.shape + (1,) * (x.ndim - 2))
+    else:
+        raise ShapeError(
+            f"prelu: weight has shape {weight.shape}; expected one number, or one for each channel (axis 1) of x of "
+            f"shape {x.shape}."
+        )
+    positive = TENSORS.greater(x, 0)
+    return TENSORS.where(positive, x, slopes * TENSORS.where(positive, 0, x))  # infinity times zero is no number
+
+
+def glu(x: Any, axis: int = -1) -> Tensor:
+    """The first half of `x` times `sigmoid` of the second half: a gated linear unit.
+
+    Parameters
+    ----------
+    x : array
+        Of an even size along `axis`.
+    axis : int
+        The axis that is halved.
+
+    Returns
+    -------
+    Tensor
+        Half as long as `x` along `axis`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.glu(pb.tensor([3.0, 4.0, 0.0, 1000.0]))
+    tensor([1.5, 4. ])
+    """
+    x = asarray(x)
+    along = negative_axis("glu", axis, x.ndim)
+    length = x.shape[along]
+    if length % 2:
+        raise ShapeError(f"glu: axis {axis} of x of shape {x.shape} has {length} elements, which cannot be halved.")
+    first, second = TENSORS.split(x, (length // 2, length // 2), along)
+    return first * sigmoid(second)
+
+
+# -- over axes -----------------------------------------------------------------------------------------
 
 
 def _real(name: str, x: Any) -> Tensor:
@@ -154,12 +381,26 @@ def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
 def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over `axis` (all axes without one), without overflow.
 
-    Of -inf alone, or of nothing, it is -inf, with a gradient of zero.
+    Of -inf alone, or of nothing, it is -inf, with a gradient of zero. Complex numbers are taken, too.
 
     >>> import pullback as pb
     >>> pb.logsumexp(pb.tensor([[1000.0, -1000.0], [-float("inf"), -float("inf")]]), axis=1)
     tensor([1000.,  -inf])
     """
-    x = _real("logsumexp", x)
+    x = asarray(x)
     axes = all_axes(x.ndim) if axis is None else negative_axes("logsumexp", axis, x.ndim)
+    if x.dtype.kind == "complex":
+        return _complex_logsumexp(x, axes, bool(keepdims))
     return _logsumexp(x, axes, bool(keepdims))
+
+
+def _complex_logsumexp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    if x.size:
+        largest = TENSORS.max(TENSORS.real(x.detach()), axes, True)
+        shift = TENSORS.where(TENSORS.isfinite(largest), largest, 0.0)
+        total = TENSORS.sum(TENSORS.exp(x - shift), axes, True)
+    else:
+        shift, total = 0.0, TENSORS.sum(x, axes, True)
+    nothing = TENSORS.equal(total, 0)
+    out = TENSORS.where(nothing, -inf, TENSORS.log(TENSORS.where(nothing, 1.0, total)) + shift)
+    return out if keepdims else TENSORS.squeeze(out, axes)

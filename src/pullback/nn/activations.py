@@ -6,9 +6,11 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..functions import activations as functions
+from ..functions.filled import full
 from ..functions.trigonometry import tanh
 from ..tensors.tensor import Tensor
-from .module import Module
+from . import init
+from .module import Module, Parameter
 
 
 class ReLU(Module):
@@ -128,21 +130,129 @@ class GELU(Module):
 
 
 class Softplus(Module):
-    """`pb.softplus` as a module.
+    """`pb.softplus` as a module; without `threshold` it is exact everywhere.
 
     >>> import pullback as pb
     >>> pb.nn.Softplus()(pb.tensor([-1000.0, 1000.0]))
     tensor([   0., 1000.])
     """
 
-    def __init__(self, beta: float = 1.0) -> None:
+    def __init__(self, beta: float = 1.0, threshold: float | None = None) -> None:
         self.beta = beta
+        self.threshold = threshold
 
     def forward(self, x: Any) -> Tensor:
-        return functions.softplus(x, self.beta)
+        return functions.softplus(x, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
-        return f"beta={self.beta}"
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class ReLU6(Module):
+    """`pb.relu6` as a module.
+
+    >>> import pullback as pb
+    >>> pb.nn.ReLU6()(pb.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.relu6(x)
+
+
+class Hardsigmoid(Module):
+    """`pb.hardsigmoid` as a module.
+
+    >>> import pullback as pb
+    >>> pb.nn.Hardsigmoid()(pb.tensor([-4.0, 0.0, 4.0]))
+    tensor([0. , 0.5, 1. ])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.hardsigmoid(x)
+
+
+class Hardswish(Module):
+    """`pb.hardswish` as a module.
+
+    >>> import pullback as pb
+    >>> pb.nn.Hardswish()(pb.tensor([0.0, 3.0]))
+    tensor([0., 3.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.hardswish(x)
+
+
+class SELU(Module):
+    """`pb.selu` as a module.
+
+    >>> import pullback as pb
+    >>> pb.nn.SELU()(pb.tensor([0.0, 1.0]))
+    tensor([0.      , 1.050701])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.selu(x)
+
+
+class Mish(Module):
+    """`pb.mish` as a module.
+
+    >>> import pullback as pb
+    >>> pb.nn.Mish()(pb.tensor([0.0, 100.0]))
+    tensor([  0., 100.])
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.mish(x)
+
+
+class PReLU(Module):
+    """`pb.prelu` as a module: one slope for all, or one for each of `num_parameters` channels, which begin as `init`.
+
+    >>> import pullback as pb
+    >>> pb.nn.PReLU()(pb.tensor([-4.0, 3.0])).detach()
+    tensor([-1.,  3.])
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: str | None = None, dtype: Any = None
+    ) -> None:
+        if num_parameters < 1:
+            raise ConfigurationError(f"PReLU: num_parameters must be positive, got {num_parameters!r}.")
+        self.first_slope = init
+        self.weight = Parameter(full(num_parameters, float(init), dtype=dtype, device=device))
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to `init` anew."""
+        init.constant_(self.weight, self.first_slope)
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.prelu(x, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.weight.size}"
+
+
+class GLU(Module):
+    """`pb.glu` as a module, along `dim`.
+
+    >>> import pullback as pb
+    >>> pb.nn.GLU()(pb.tensor([3.0, 4.0, 0.0, 1000.0]))
+    tensor([1.5, 4. ])
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.glu(x, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
 
 
 class Softmax(Module):

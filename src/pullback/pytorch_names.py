@@ -26,9 +26,6 @@ _INSTEAD = {
         "TensorDataset": "pb.data.ArrayDataset",
     },
     "pullback.nn": {
-        "BCELoss": "pb.nn.BCEWithLogitsLoss",
-        "NLLLoss": "pb.nn.CrossEntropyLoss` on logits, without `LogSoftmax",
-        "SmoothL1Loss": "pb.nn.HuberLoss",
         "functional": "pb.relu`, `pb.cross_entropy` and so on: functions are in `pb",
         "utils": "pb.optim.clip_global_norm` or `pb.optim.clip_value",
     },

@@ -109,6 +109,85 @@ def test_binary_cross_entropy_at_extremes() -> None:
     assert pb.binary_cross_entropy_with_logits(x, np.array([0, 1, 0, 1, 1])).dtype == pb.float64
 
 
+def test_probabilities_of_zero_and_one_have_pytorchs_losses_and_slopes() -> None:
+    x = np.array([0.0, 1.0, 0.0, 1.0, 1e-300, 1e-20, 0.3])
+    y = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.5, 0.5])
+    tensor = torch.tensor(x, requires_grad=True)
+    expected = torch.nn.functional.binary_cross_entropy(tensor, torch.tensor(y), reduction="none")
+    (slopes,) = torch.autograd.grad(expected.sum(), tensor)
+    with np.errstate(all="raise", under="ignore"):
+        loss, gradient = value_and_gradient(lambda t: pb.binary_cross_entropy(t, y, reduction="none"), x)
+    np.testing.assert_allclose(loss, expected.detach(), rtol=1e-14)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-8)  # PyTorch's 1e-12 is one of single precision
+    slopes = gradient
+    total = lambda t: pb.binary_cross_entropy(t, y, reduction="sum")
+    each = lambda t, y: pb.binary_cross_entropy(t, y)
+    mapped = lambda t: pb.vmap(each)(t, pb.asarray(y)).sum()
+    for function in (pb.grad(total), pb.compile(pb.grad(total)), pb.grad(mapped)):
+        np.testing.assert_allclose(function(pb.asarray(x)), slopes, rtol=1e-14)
+    np.testing.assert_allclose(pb.vmap(pb.grad(each))(x, y), slopes, rtol=1e-14)
+    _, by_target = value_and_gradient(lambda t: pb.binary_cross_entropy(x, t, reduction="none"), y)
+    assert np.isfinite(by_target).all()
+    assert np.isnan(pb.binary_cross_entropy(np.array([np.nan]), np.zeros(1)).item())
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_numbers_that_are_no_probabilities_have_no_loss() -> None:
+    assert np.isnan(pb.binary_cross_entropy(np.array([1.5, -0.5]), np.ones(2), reduction="none")._raw).tolist() == [
+        True,
+        True,
+    ]
+
+
+def test_nll_loss_of_ignored_and_impossible_classes() -> None:
+    x = np.log(np.array([[0.5, 0.5], [0.1, 0.9], [0.2, 0.8]]))
+    x[1] = [-np.inf, np.nan]
+    loss, gradient = value_and_gradient(lambda t: pb.nll_loss(t, np.array([0, 7, 1]), ignore_index=7), x)
+    assert loss == pytest.approx(-np.log([0.5, 0.8]).mean(), rel=1e-14)
+    np.testing.assert_array_equal(gradient, [[-0.5, 0], [0, 0], [0, -0.5]])
+    loss, gradient = value_and_gradient(lambda t: pb.nll_loss(t, np.full(3, -100), np.ones(2)), x)
+    assert loss == 0 and not gradient.any()
+    for wrong in ([0, -1, 1], [0, 2, 1]):
+        with pytest.raises(pb.IndexingError, match="index 2 is out of bounds"):
+            pb.nll_loss(x, np.array(wrong))
+    logs = pb.log_softmax(LOGITS, 1)
+    for options in ({}, {"weight": np.arange(1.0, 6)}, {"reduction": "sum"}, {"reduction": "none"}):
+        np.testing.assert_allclose(
+            pb.nll_loss(logs, CLASSES, **options)._raw, pb.cross_entropy(LOGITS, CLASSES, **options)._raw, rtol=1e-14
+        )
+    small = pb.nll_loss(pb.zeros((4, 300), dtype=pb.float16), np.zeros(4, np.int8))
+    assert small.dtype == pb.float16 and small.item() == 0
+
+
+def test_kl_div_of_what_never_happens_is_zero() -> None:
+    x, target = np.array([-np.inf, -1.0, 0.0]), np.array([0.0, 0.5, 0.0])
+    logs = np.array([-np.inf, np.log(0.5), -np.inf])
+    for function, second in ((lambda t, u: pb.kl_div(t, u, "none"), target), (
+        lambda t, u: pb.kl_div(t, u, "none", log_target=True), logs,
+    )):  # fmt: skip
+        with np.errstate(all="raise"):
+            loss, gradient = value_and_gradient(lambda t, f=function, u=second: f(t, u), x)
+            _, by_target = value_and_gradient(lambda u, f=function: f(x, u), second)
+        np.testing.assert_allclose(loss, [0, 0.5 * (np.log(0.5) + 1), 0], rtol=1e-14)
+        np.testing.assert_allclose(gradient, [0, -0.5, 0], rtol=1e-14)
+        assert np.isfinite(by_target).all() and by_target[1] != 0
+    assert pb.kl_div(np.zeros((4, 3)), np.ones((4, 3)), "batchmean").item() == 0
+    with pytest.raises(ValueError, match='"mean", "batchmean", "sum" or "none", got "avg"'.replace('"avg"', "'avg'")):
+        pb.kl_div(x, target, "avg")
+    with pytest.raises(pb.ShapeError, match="no first axis"):
+        pb.kl_div(np.array(0.0), np.array(1.0), "batchmean")
+
+
+def test_smooth_l1_loss_becomes_l1_loss() -> None:
+    x = np.array([-2.0, -0.0, 1e-9, 0.5, 3.0])
+    for beta in (0.0, 1e-12):
+        loss, gradient = value_and_gradient(lambda t, b=beta: pb.smooth_l1_loss(t, np.zeros(5), "none", b), x)
+        np.testing.assert_allclose(loss, np.abs(x), atol=1e-12)
+        np.testing.assert_array_equal(gradient, np.sign(x))
+    with pytest.raises(ValueError, match="beta must not be negative"):
+        pb.smooth_l1_loss(x, x, beta=-1.0)
+
+
 def test_kinks() -> None:
     _, gradient = value_and_gradient(lambda t: pb.l1_loss(t, np.zeros(3), "sum"), np.array([-1.0, 0.0, 2.0]))
     np.testing.assert_array_equal(gradient, [-1, 0, 1])
@@ -181,6 +260,7 @@ def test_other_portable_kernels_agree(reduction: str) -> None:
         "mse_loss": (x, y, reduction),
         "l1_loss": (x, y, reduction),
         "huber_loss": (x, y, reduction, 0.5),
+        "binary_cross_entropy": (np.clip(y, 0.2, 1), y, weight, reduction),
         "binary_cross_entropy_with_logits": (x, y, weight, pos_weight, reduction),
     }.items():
         np.testing.assert_allclose(

@@ -178,3 +178,68 @@ def test_parameters_in_the_place_of_the_shape_are_explained():
         with pytest.raises(pb.DtypeError, match=r"got Tensor: tensor.*by name: axis=-1, weight=w"):
             normalize(pb.ones((2, 3)), pb.ones(3))
     assert pb.layer_norm(pb.ones((2, 3)), np.int64(3)).shape == pb.layer_norm(pb.ones((2, 3)), [3]).shape == (2, 3)
+
+
+def test_cosines_beside_vectors_of_zeros() -> None:
+    x = pb.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=pb.float64, requires_grad=True)
+    out = pb.cosine_similarity(x, np.array([0.0, 2.0]))
+    np.testing.assert_allclose(out.detach(), [0, 0.8], rtol=1e-15)
+    out.sum().backward()
+    np.testing.assert_allclose(x.grad, [[0, 1e8], [-0.096, 0.072]], rtol=1e-12)
+    y = pb.tensor([[0.0, 0.0]], requires_grad=True)
+    pb.cosine_similarity(y, y).sum().backward()
+    assert y.grad.tolist() == [[0, 0]]
+    far = np.array([1e300, 1e300])
+    assert pb.cosine_similarity(far, -far).item() == pytest.approx(-1, rel=1e-15)
+    assert pb.cosine_similarity(np.zeros((3, 0)), np.zeros((3, 0))).tolist() == [0, 0, 0]
+    with pytest.raises(pb.AxisError):
+        pb.cosine_similarity(np.zeros((2, 3)), np.zeros(3), axis=1)
+
+
+def test_one_hot() -> None:
+    classes = np.array([[0, 2], [1, 1]], np.uint8)
+    expected = np.eye(3, dtype=np.int64)[classes]
+    for found in (pb.one_hot(classes), pb.one_hot(classes, 3), pb.one_hot(classes.astype(np.int64), -1)):
+        assert found.dtype == pb.int64
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(pb.one_hot(classes, 3, axis=0), np.moveaxis(expected, -1, 0))
+    assert pb.one_hot(2, 4, dtype=pb.float32).tolist() == [0, 0, 1, 0]
+    assert pb.one_hot(np.zeros((0, 2), int), 3).shape == (0, 2, 3)
+    np.testing.assert_array_equal(pb.vmap(lambda c: pb.one_hot(c, 3))(classes), expected)
+    np.testing.assert_array_equal(pb.compile(lambda c: pb.one_hot(c, 3))(pb.asarray(classes)), expected)
+    for wrong in ([3], [-1]):
+        with pytest.raises(pb.IndexingError, match="index 3 is out of bounds"):
+            pb.one_hot(np.array(wrong), 3)
+    with pytest.raises(pb.ShapeError, match="give num_classes"):
+        pb.one_hot(np.zeros(0, int))
+    with pytest.raises(pb.DtypeError, match="float64"):
+        pb.one_hot(np.zeros(2), 3)
+    with pytest.raises(pb.TraceError):
+        pb.compile(lambda c: pb.one_hot(c))(pb.asarray(classes))
+
+
+def test_masked_fill_keeps_shape_and_dtype() -> None:
+    x = pb.tensor([1.0, 0.0], dtype=pb.float16, requires_grad=True)
+    with np.errstate(divide="ignore"):
+        out = pb.masked_fill(pb.log(x), np.array([False, True]), -1e4)
+    assert out.dtype == pb.float16 and out.detach().tolist() == [0, -1e4]
+    with pb.guard("off"):
+        assert pb.backward(out.sum())[x].tolist() == [1, 0]
+    assert pb.masked_fill(np.array([1, 2]), True, 7).tolist() == [7, 7]
+    for x, mask, value, error, words in (
+        (np.array([1, 2]), True, 0.5, pb.DtypeError, "0.5 does not fit into int64"),
+        (np.zeros(2), np.ones(2), 0, pb.DtypeError, "Compare to get one"),
+        (np.zeros(2), np.ones((2, 2), bool), 0, pb.ShapeError, "does not broadcast"),
+        (np.zeros(2), np.ones(2, bool), np.zeros(2), pb.ShapeError, "expected one number"),
+    ):
+        with pytest.raises(error, match=words):
+            pb.masked_fill(x, mask, value)
+
+
+def test_instance_norm_needs_something_to_vary() -> None:
+    with pytest.raises(pb.ShapeError, match="must have the axes"):
+        pb.instance_norm(np.zeros((2, 3)))
+    with pytest.raises(pb.ShapeError, match="no variance"):
+        pb.instance_norm(np.zeros((2, 3, 1)))
+    with pytest.raises(pb.ShapeError, match="weight has shape"):
+        pb.instance_norm(np.zeros((2, 3, 4)), weight=np.ones(4))

@@ -55,6 +55,9 @@ LAYERS = [
     ("InstanceNorm1d", (3,), {"eps": 1.0}, (2, 3, 2)),
     ("InstanceNorm2d", (3,), {}, (3, 4, 5)),
     ("InstanceNorm3d", (3,), {"affine": True, "eps": 1e-3}, (2, 3, 2, 2, 3)),
+    ("InstanceNorm1d", (3, 1e-5, 0.3, True, True), {}, (2, 3, 5)),
+    ("InstanceNorm2d", (3,), {"track_running_stats": True, "momentum": None}, (2, 3, 4, 5)),
+    ("InstanceNorm3d", (3,), {"track_running_stats": True}, (3, 2, 2, 3)),
     ("BatchNorm1d", (3,), {}, (7, 3)),
     ("BatchNorm1d", (3,), {"momentum": None}, (4, 3, 5)),
     ("BatchNorm2d", (3,), {"momentum": 0.3, "eps": 1e-3}, (4, 3, 2, 5)),
@@ -112,7 +115,7 @@ def test_layer_equals_torch(name, args, options, shape, dtype, training):
     theirs = getattr(torch.nn, name)(*args, **options).to(getattr(torch, dtype)).train(training)
     ours = getattr(pb.nn, name)(*args, **options).astype(dtype).train(training)
     x = torch.randn(shape, dtype=getattr(torch, dtype))
-    check(theirs, ours, x, steps=2 if "BatchNorm" in name else 1)
+    check(theirs, ours, x, steps=2 if "BatchNorm" in name or "InstanceNorm" in name else 1)
 
 
 def test_hardsigmoid_equals_torch():
@@ -156,6 +159,12 @@ LOSSES = [
     ("MSELoss", {"reduction": "sum"}, False),
     ("L1Loss", {}, False),
     ("HuberLoss", {"delta": 0.3, "reduction": "none"}, False),
+    ("SmoothL1Loss", {}, False),
+    ("SmoothL1Loss", {"beta": 0.3, "reduction": "sum"}, False),
+    ("KLDivLoss", {"reduction": "batchmean"}, False),
+    ("KLDivLoss", {"reduction": "sum", "log_target": True}, False),
+    ("NLLLoss", {"ignore_index": 1}, True),
+    ("NLLLoss", {"weight": [0.5, 1.0, 2.0, 0.1], "reduction": "none"}, True),
     ("CrossEntropyLoss", {"label_smoothing": 0.1, "ignore_index": 1}, True),
     ("CrossEntropyLoss", {"weight": [0.5, 1.0, 2.0, 0.1]}, True),
     ("BCEWithLogitsLoss", {"pos_weight": [0.5, 1.0, 2.0, 0.1]}, False),
@@ -171,3 +180,18 @@ def test_loss_equals_torch(name, options, classes):
     theirs, ours = getattr(torch.nn, name)(**their_options), getattr(pb.nn, name)(**our_options)
     target = torch.randint(4, (5,)) if classes else torch.rand(5, 4).double()
     check(theirs, ours, torch.randn(5, 4).double(), target)
+
+
+def test_losses_of_probabilities_equal_torchs():
+    torch.manual_seed(0)
+    x, target = torch.rand(5, 4).double(), torch.rand(5, 4).double()
+    check(torch.nn.BCELoss(), pb.nn.BCELoss(), x, target)
+    weight = torch.rand(4).double()
+    check(torch.nn.BCELoss(weight, reduction="sum"), pb.nn.BCELoss(weight.numpy(), "sum"), x, target)
+
+
+@pytest.mark.parametrize(("options", "shape"), [({}, (3, 4, 2)), ({"dim": -1, "eps": 1e-3}, (3, 4))], ids=label)
+def test_cosine_similarity_equals_torch(options, shape):
+    torch.manual_seed(0)
+    x, y = torch.randn(shape).double(), torch.randn(shape).double()
+    check(torch.nn.CosineSimilarity(**options), pb.nn.CosineSimilarity(**options), x, y)

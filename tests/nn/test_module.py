@@ -295,7 +295,7 @@ def test_repr_joins_equal_layers():
         nn.ConvTranspose1d(2, 4, 3), nn.MaxPool2d(2), nn.AvgPool1d(2), nn.AdaptiveAvgPool1d(1), nn.LayerNorm(3),
         nn.RMSNorm(3), nn.GroupNorm(1, 2), nn.BatchNorm1d(3), nn.InstanceNorm1d(2), nn.Dropout(), nn.LeakyReLU(),
         nn.ELU(), nn.GELU(), nn.Softplus(), nn.Softmax(), nn.GRUCell(2, 3), nn.LSTM(2, 3, bidirectional=True),
-        nn.MSELoss(), nn.PReLU(3), nn.GLU(),
+        nn.MSELoss(), nn.PReLU(3), nn.GLU(), nn.CosineSimilarity(),
     ],
     ids=lambda layer: type(layer).__name__,
 )  # fmt: skip

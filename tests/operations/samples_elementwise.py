@@ -213,6 +213,20 @@ SAMPLES += [
         torch=lambda x, y: _torch("where")(_torch("as_tensor")(_mask), x, y),
         jax=lambda x, y: _jax("where")(_mask, x, y),
     ),
+    Sample(
+        "masked_fill",
+        "number",
+        lambda x: pb.masked_fill(x, _mask, 2.5),
+        (signed("filled", (2, 3)),),
+        torch=lambda x: x.masked_fill(_torch("as_tensor")(_mask), 2.5),
+    ),
+    Sample(
+        "masked_fill",
+        "tensor, mask broadcast",
+        lambda x, y: pb.masked_fill(x, _mask[:, :1], y),
+        (signed("filled1", (2, 3)), np.array(0.7)),
+        torch=lambda x, y: x.masked_fill(_torch("as_tensor")(_mask[:, :1]), y),
+    ),
     Sample("where", "number", lambda x: pb.where(pb.asarray(_mask), x, 0.0), (signed("where3", (2, 3)),)),
     Sample(
         "where",

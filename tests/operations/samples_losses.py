@@ -15,6 +15,7 @@ LOGITS = rng("logits").normal(size=(4, 3, 2))
 CLASSES = np.array([[0, 2], [1, -100], [-100, -100], [2, 2]])
 CLASS_WEIGHTS = np.array([0.5, 1.5, 2.0])
 PROBABILITIES = rng("probabilities").dirichlet(np.ones(3), (4, 2)).transpose(0, 2, 1).copy()
+SHARES = rng("shares").uniform(0.1, 0.9, size=(4, 3))
 X, TARGET = rng("x").normal(size=(4, 3)) * 2, rng("target").uniform(size=(4, 3))
 
 
@@ -61,7 +62,7 @@ for _reduction in REDUCTIONS:
             (X, TARGET),
             torch=_torch(name, reduction=_reduction),
         )
-        for name in ("mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits")
+        for name in ("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits")
     ]
     SAMPLES += [
         Sample(
@@ -76,6 +77,39 @@ for _reduction in REDUCTIONS:
             f"weights-{_reduction}",
             lambda x, t, w, p, r=_reduction: pb.binary_cross_entropy_with_logits(x, t, w, r, p),
             (X, TARGET, rng("w").uniform(0.5, 2, (4, 1)), rng("p").uniform(0.5, 2, 3)),
+        ),
+        Sample(
+            "smooth_l1_loss",
+            f"beta-{_reduction}",
+            lambda x, t, r=_reduction: pb.smooth_l1_loss(x, t, r, 0.5),
+            (X, TARGET),
+            torch=_torch("smooth_l1_loss", reduction=_reduction, beta=0.5),
+        ),
+        Sample(
+            "binary_cross_entropy",
+            _reduction,
+            lambda x, t, r=_reduction: pb.binary_cross_entropy(x, t, reduction=r),
+            (SHARES, TARGET),
+            torch=_torch("binary_cross_entropy", reduction=_reduction),
+        ),
+        Sample(
+            "binary_cross_entropy",
+            f"weight-{_reduction}",
+            lambda x, t, w, r=_reduction: pb.binary_cross_entropy(x, t, w, r),
+            (SHARES, TARGET, rng("w").uniform(0.5, 2, 3)),
+        ),
+        Sample(
+            "nll_loss",
+            _reduction,
+            lambda x, r=_reduction: pb.nll_loss(x, CLASSES, reduction=r),
+            (LOGITS,),
+            torch=_torch("nll_loss", CLASSES, reduction=_reduction),
+        ),
+        Sample(
+            "nll_loss",
+            f"weight-{_reduction}",
+            lambda x, w, r=_reduction: pb.nll_loss(x, CLASSES, w, reduction=r),
+            (LOGITS, CLASS_WEIGHTS),
         ),
         Sample(
             "binary_cross_entropy_with_logits",
@@ -99,4 +133,25 @@ SAMPLES += [
         pb.cross_entropy,
         (LOGITS[0, :, 0].copy(), PROBABILITIES[0, :, 0].copy()),
     ),
+    Sample(
+        "nll_loss",
+        "weight-two-dimensional",
+        lambda x: pb.nll_loss(x, np.array([2, 0, 1, 1]), CLASS_WEIGHTS),
+        (LOGITS[..., 0].copy(),),
+        torch=_torch("nll_loss", np.array([2, 0, 1, 1]), weight=CLASS_WEIGHTS),
+    ),
+    Sample("nll_loss", "one-dimensional", lambda x: pb.nll_loss(x, np.array(2)), (LOGITS[0, :, 0].copy(),)),
+    *[
+        Sample(
+            "kl_div",
+            f"{_reduction}-{_kind}",
+            lambda x, t, r=_reduction, is_log=_kind == "logs": pb.kl_div(x, t, r, is_log),
+            (X, TARGET if _kind == "plain" else X[::-1].copy()),
+            torch=None  # PyTorch's mean warns that it will be another one
+            if _reduction == "mean"
+            else _torch("kl_div", reduction=_reduction, log_target=_kind == "logs"),
+        )
+        for _reduction in (*REDUCTIONS, "batchmean")
+        for _kind in ("plain", "logs")
+    ],
 ]

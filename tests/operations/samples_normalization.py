@@ -42,6 +42,18 @@ def _batch_statistics(x: Any) -> Any:
     return TENSORS.batch_norm(x, None, None, (-3, -1), 1e-5)
 
 
+def _torch_instance_norm(x: Any, weight: Any, bias: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.instance_norm(x, weight=weight, bias=bias, eps=1e-3)
+
+
+def _torch_one_hot(x: Any) -> Any:
+    import torch
+
+    return x * torch.nn.functional.one_hot(torch.tensor(INDICES), 5)
+
+
 def _torch_embedding(weight: Any) -> Any:
     import torch
 
@@ -83,6 +95,14 @@ SAMPLES: list[Sample] = [
         "group_norm", "affine", lambda x, w, b: pb.group_norm(x, 2, w, b), (X, *CHANNELS), torch=_torch("group_norm", 2)
     ),
     Sample("group_norm", "no-positions", lambda x, w: pb.group_norm(x, 2, w), (X[..., 0].copy(), CHANNELS[0])),
+    Sample("instance_norm", "plain", pb.instance_norm, (X,), torch=_torch("instance_norm")),
+    Sample(
+        "instance_norm",
+        "affine",
+        lambda x, w, b: pb.instance_norm(x, weight=w, bias=b, eps=1e-3),
+        (X, *CHANNELS),
+        torch=_torch_instance_norm,
+    ),
     Sample("batch_norm", "plain", _batch_norm, (X,), torch=_torch_batch_norm),
     Sample("batch_norm", "affine", _batch_norm, (X, *CHANNELS), torch=_torch_batch_norm),
     Sample("batch_norm", "two-dimensional", _batch_norm, (X[..., 0].copy(), *CHANNELS), torch=_torch_batch_norm),
@@ -99,4 +119,25 @@ SAMPLES: list[Sample] = [
         "embedding", "repeated", lambda w: pb.embedding(INDICES, w), (_normal("table", 5, 3),), torch=_torch_embedding
     ),
     Sample("embedding", "number", lambda w: pb.embedding(np.array(2), w), (_normal("table0", 5, 3),)),
+    Sample(
+        "one_hot",
+        "times x",
+        lambda x: x * pb.one_hot(INDICES, 5),
+        (_normal("one hot", *INDICES.shape, 5),),
+        torch=_torch_one_hot,
+    ),
+    Sample(
+        "cosine_similarity",
+        "last axis",
+        pb.cosine_similarity,
+        (_normal("cosine x", 3, 4), _normal("cosine y", 3, 4)),
+        torch=_torch("cosine_similarity"),
+    ),
+    Sample(
+        "cosine_similarity",
+        "axis=0, broadcast",
+        lambda x, y: pb.cosine_similarity(x, y, axis=0),
+        (_normal("cosine x0", 3, 2), _normal("cosine y0", 3, 1)),
+        torch=_torch("cosine_similarity", dim=0),
+    ),
 ]

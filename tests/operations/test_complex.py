@@ -14,7 +14,10 @@ from .sample import Sample, rng
 #: Operations on real numbers: they refuse complex ones with a DtypeError. One that learns to take them loses its mark.
 #: Some functions take complex numbers to other operations; some made of others refuse them themselves.
 TAKING_COMPLEX = {"logsumexp", "sigmoid", "silu"}
-MADE_OF_OTHERS = {"group_norm", "hardsigmoid", "hardswish", "mish", "prelu", "relu6", "selu"}
+MADE_OF_OTHERS = {
+    "cosine_similarity", "group_norm", "hardsigmoid", "hardswish", "instance_norm", "kl_div", "mish", "nll_loss",
+    "prelu", "relu6", "selu", "smooth_l1_loss",
+}  # fmt: skip
 REAL_ONLY = (names(lambda operation: operation.real) - TAKING_COMPLEX) | MADE_OF_OTHERS
 #: Samples of other operations by a function that is on real numbers: here `pb.rotary_embedding`, `pb.sort`, `pb.topk`.
 REAL_ONLY_SAMPLES = {

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import dtypes
 from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
+from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from .normalization import _floating
 
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "binary_cross_entropy_with_logits", "cross_entropy", "huber", "huber_loss", "l1_loss", "mse_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber", "huber_loss", "kl_div",
+    "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
 ]  # fmt: skip
 
 _soft_cross_entropy = call_for("soft_cross_entropy")
+_binary_cross_entropy = call_for("binary_cross_entropy")
 _binary_cross_entropy_with_logits = call_for("binary_cross_entropy_with_logits")
 _cross_entropy = call_for("cross_entropy")
 _mse_loss = call_for("mse_loss")
@@ -27,9 +31,22 @@ _l1_loss = call_for("l1_loss")
 _huber_loss = call_for("huber_loss")
 
 
-def _check_reduction(name: str, reduction: str) -> None:
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f'{name}: reduction must be "mean", "sum" or "none", got {reduction!r}.')
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def _check_reduction(name: str, reduction: str, known: tuple[str, ...] = REDUCTIONS) -> None:
+    if reduction not in known:
+        *others, last = [f'"{word}"' for word in known]
+        raise ValueError(f"{name}: reduction must be {', '.join(others)} or {last}, got {reduction!r}.")
+
+
+def _reduced(losses: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return losses
+    return (TENSORS.mean if reduction == "mean" else TENSORS.sum)(losses, None, False)
+
+
+# -- over classes --------------------------------------------------------------------------------------
 
 
 def cross_entropy(
@@ -59,16 +76,8 @@ def cross_entropy(
     _check_reduction("cross_entropy", reduction)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing!r}.")
-    x, target = _floating("cross_entropy", x), asarray(target)
-    if x.ndim == 0:
-        raise ShapeError("cross_entropy: x must have the axes (samples, classes, ...) or (classes,), got a number.")
-    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
-    if classes == 0:
-        raise ShapeError(f"cross_entropy: there are no classes in x of shape {x.shape}.")
-    if weight is not None:
-        weight = _floating("cross_entropy", weight)
-        if weight.shape != (classes,):
-            raise ShapeError(f"cross_entropy: weight has shape {weight.shape}, expected ({classes},).")
+    x, weight = _of_classes("cross_entropy", x, weight)
+    target = asarray(target)
     if target.dtype.kind == "float":
         if target.shape != x.shape:
             raise ShapeError(
@@ -76,16 +85,91 @@ def cross_entropy(
                 "Class numbers must be integers."
             )
         return _soft_cross_entropy(x, target, weight, reduction, float(label_smoothing))
+    _check_class_numbers("cross_entropy", x, target, "class numbers or probabilities")
+    static = (int(ignore_index), reduction, float(label_smoothing))
+    return _cross_entropy(x, target, weight, *static)
+
+
+def _of_classes(name: str, x: Any, weight: Any) -> tuple[Tensor, Tensor | None]:
+    """Numbers for each class, and their weights if there are any, after a look at their shapes."""
+    x = _floating(name, x)
+    if x.ndim == 0:
+        raise ShapeError(f"{name}: x must have the axes (samples, classes, ...) or (classes,), got a number.")
+    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+    if classes == 0:
+        raise ShapeError(f"{name}: there are no classes in x of shape {x.shape}.")
+    if weight is not None:
+        weight = _floating(name, weight)
+        if weight.shape != (classes,):
+            raise ShapeError(f"{name}: weight has shape {weight.shape}, expected ({classes},).")
+    return x, weight
+
+
+def _check_class_numbers(name: str, x: Tensor, target: Tensor, wanted: str) -> None:
     if target.dtype.kind not in ("int", "uint"):
-        raise DtypeError(f"cross_entropy: target must be class numbers or probabilities, got {target.dtype.name}.")
+        raise DtypeError(f"{name}: target must be {wanted}, got {target.dtype.name}.")
     expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
     if target.shape != expected:
         write = " Classes are along axis 1: write `x.swapaxes(1, -1)`." if target.shape == x.shape[:-1] else ""
         raise ShapeError(
-            f"cross_entropy: target has shape {target.shape}, expected {expected} for logits {x.shape}.{write}"
+            f"{name}: target has shape {target.shape}, expected {expected} for x of shape {x.shape}.{write}"
         )
-    static = (int(ignore_index), reduction, float(label_smoothing))
-    return _cross_entropy(x, target, weight, *static)
+
+
+def nll_loss(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """Minus the logarithm of the probability of the right class, for logarithms of probabilities.
+
+    `pb.nll_loss(pb.log_softmax(logits, 1), target)` is `pb.cross_entropy(logits, target)`, which is faster.
+
+    Parameters
+    ----------
+    x : array of real numbers
+        Logarithms of probabilities, (samples, classes, ...) or (classes,).
+    target : array of integers
+        The right classes, (samples, ...), or one number.
+    weight : array of real numbers, optional
+        By how much each class counts.
+    ignore_index : int
+        Samples of this class have no loss and no gradient, and may be infinite.
+    reduction : "mean", "sum" or "none"
+        The mean is over the samples that are not ignored, weighted by `weight`; it is 0 if all are.
+
+    Returns
+    -------
+    Tensor
+        One number, or one for each sample with "none".
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nll_loss(pb.log(pb.tensor([[0.5, 0.5], [0.25, 0.75]])), pb.asarray([0, 0]), reduction="none")
+    tensor([0.6931472, 1.3862944])
+    """
+    name = "nll_loss"
+    _check_reduction(name, reduction)
+    x, weight = _of_classes(name, x, weight)
+    target = asarray(target)
+    _check_class_numbers(name, x, target, "class numbers")
+    axis = 1 - x.ndim if x.ndim > 1 else -1
+    counts = TENSORS.not_equal(target, int(ignore_index))
+    classes = TENSORS.where(counts, asarray(target, dtype=dtypes.int64), 0)
+    classes = TENSORS.where(TENSORS.less(classes, 0), x.shape[axis], classes)  # no class, where -1 would be the last
+    chosen = TENSORS.squeeze(TENSORS.take_along_axis(x, TENSORS.expand_dims(classes, (axis,)), axis), (axis,))
+    losses = TENSORS.where(counts, -TENSORS.widened(chosen), 0.0)
+    weights = TENSORS.ones_like(losses)
+    if weight is not None:
+        weights = TENSORS.take(TENSORS.widened(weight), TENSORS.reshape(classes, (classes.size,)), -1)
+        weights = TENSORS.reshape(weights, classes.shape)
+        losses = losses * weights
+    if reduction != "none":
+        losses = TENSORS.sum(losses, None, False)
+    if reduction == "mean":
+        total = TENSORS.sum(TENSORS.where(counts, weights, 0.0), None, False)
+        losses = losses / TENSORS.where(TENSORS.equal(total, 0), 1.0, total)
+    return TENSORS.narrowed(losses, x._backend.raw_dtype(x.dtype))
+
+
+# -- of pairs ------------------------------------------------------------------------------------------
 
 
 def _pair(name: str, x: Any, target: Any) -> tuple[Tensor, Tensor]:
@@ -131,6 +215,78 @@ def binary_cross_entropy_with_logits(
     return _binary_cross_entropy_with_logits(x, target, *factors, reduction)
 
 
+def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """The cross-entropy of the probabilities `x` and `target`; `binary_cross_entropy_with_logits` is more exact.
+
+    Logarithms below -100 count as -100, and slopes are at most 1e12, as in PyTorch: at 0 and 1 both are finite.
+
+    Parameters
+    ----------
+    x : array of real numbers
+        Probabilities, from 0 to 1; outside the loss is not a number.
+    target : array of numbers
+        0, 1 or probabilities, in the shape of `x`.
+    weight : array of real numbers, optional
+        It multiplies each loss, and broadcasts to `x`.
+    reduction : "mean", "sum" or "none"
+
+    Returns
+    -------
+    Tensor
+        One number, or one for each element with "none".
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.binary_cross_entropy(pb.tensor([0.5, 0.0]), pb.tensor([1.0, 1.0]), reduction="none")
+    tensor([  0.6931472, 100.       ])
+    """
+    name = "binary_cross_entropy"
+    _check_reduction(name, reduction)
+    x, target = _pair(name, x, target)
+    return _binary_cross_entropy(x, target, _factor(name, "weight", weight, x), reduction)
+
+
+def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target (log(target) - x): how far the distribution with the logarithms `x` is from the one `target`.
+
+    Where `target` is 0 the loss is 0, with a gradient of 0, whatever `x` is.
+
+    Parameters
+    ----------
+    x : array of real numbers
+        Logarithms of probabilities.
+    target : array of real numbers
+        Probabilities, in the shape of `x`; their logarithms with `log_target`.
+    reduction : "mean", "batchmean", "sum" or "none"
+        "batchmean" is the sum divided by the size of the first axis: the divergence, where "mean" is over all elements.
+    log_target : bool
+        Whether `target` holds logarithms.
+
+    Returns
+    -------
+    Tensor
+        One number, or one for each element with "none".
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.kl_div(pb.log(pb.tensor([[0.5, 0.5]])), pb.tensor([[0.0, 1.0]]), reduction="batchmean")
+    tensor(0.6931472)
+    """
+    _check_reduction("kl_div", reduction, ("mean", "batchmean", "sum", "none"))
+    x, target = _pair("kl_div", x, target)
+    never = TENSORS.equal(target, -float("inf") if log_target else 0)
+    x, target = TENSORS.where(never, 0.0, x), TENSORS.where(never, 0.0 if log_target else 1.0, target)
+    losses = TENSORS.exp(target) * (target - x) if log_target else target * (TENSORS.log(target) - x)
+    losses = TENSORS.where(never, 0.0, losses)
+    if reduction != "batchmean":
+        return _reduced(losses, reduction)
+    if x.ndim == 0:
+        raise ShapeError('kl_div: a number has no first axis to take the mean over: write reduction="sum".')
+    return _reduced(losses, "sum") / max(x.shape[0], 1)
+
+
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The square of x - target.
 
@@ -164,6 +320,35 @@ def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0)
     if not delta > 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta!r}.")
     return _huber_loss(*_pair("huber_loss", x, target), reduction, float(delta))
+
+
+def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d**2 / (2 beta) for a difference d = x - target below `beta`, and |d| - beta / 2 beyond: `huber_loss` / beta.
+
+    Parameters
+    ----------
+    x, target : array of real numbers
+        Of the same shape.
+    reduction : "mean", "sum" or "none"
+    beta : float
+        Where the parabola ends; with 0 it is `l1_loss`.
+
+    Returns
+    -------
+    Tensor
+        One number, or one for each element with "none".
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.smooth_l1_loss(pb.tensor([0.5, 3.0]), pb.tensor([0.0, 0.0]), reduction="none", beta=0.5)
+    tensor([0.25, 2.75])
+    """
+    _check_reduction("smooth_l1_loss", reduction)
+    if not beta >= 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta!r}.")
+    pair = _pair("smooth_l1_loss", x, target)
+    return _l1_loss(*pair, reduction) if beta == 0 else _huber_loss(*pair, reduction, float(beta)) / float(beta)
 
 
 huber = huber_loss

@@ -1,7 +1,8 @@
-"""Normalisation layers, dropout and embedding, with the names of PyTorch's functional interface."""
+"""Normalisation layers, dropout, embedding and similarity, with the names of PyTorch's functional interface."""
 
 from __future__ import annotations
 
+import math
 from operator import index
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -9,17 +10,20 @@ from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
-from ..dtypes import REAL
+from ..dtypes import REAL, get as get_dtype, int64
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .activations import Axis
-from .axes import negative_axes
+from .axes import negative_axes, negative_axis
 from .elementwise import divide, maximum
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
-__all__ = ["batch_norm", "dropout", "embedding", "group_norm", "layer_norm", "normalize", "rms_norm"]
+__all__ = [
+    "batch_norm", "cosine_similarity", "dropout", "embedding", "group_norm", "instance_norm", "layer_norm", "normalize",
+    "one_hot", "rms_norm",
+]  # fmt: skip
 
 _embedding = call_for("embedding")
 _layer_norm = call_for("layer_norm")
@@ -158,6 +162,38 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return _reshaped(apply(OPERATIONS["layer_norm"], (grouped, *parameters), (axes, float(eps))), x.shape)
 
 
+def instance_norm(x: Any, *, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """Normalise each channel of each sample by itself, over all axes after it; then scale and shift.
+
+    Parameters
+    ----------
+    x : array of real numbers
+        (samples, channels, ...), with at least two elements in each channel.
+    weight, bias : array of real numbers, optional
+        One number per channel, to multiply by and to add.
+    eps : float
+        What is added to variances.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.instance_norm(pb.tensor([[[1.0, 3.0], [10.0, 30.0]]]), eps=0.0)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+    x = _floating("instance_norm", x)
+    if x.ndim < 3:
+        raise ShapeError(f"instance_norm: x must have the axes (samples, channels, ...), got shape {x.shape}.")
+    if math.prod(x.shape[2:]) < 2:
+        raise ShapeError(f"instance_norm: one value per channel has no variance; x has shape {x.shape}.")
+    return group_norm(x, x.shape[1], weight, bias, eps)
+
+
 def batch_norm(
     x: Any,
     running_mean: Any = None,
@@ -208,13 +244,14 @@ def batch_norm(
     axes = tuple(a for a in range(-x.ndim, 0) if a != 1 - x.ndim)
     out, batch_mean, batch_variance = apply(OPERATIONS["batch_norm"], (x, scale, shift), (axes, float(eps)))
     if mean is not None:
-        mean = _moved(mean, _reshaped(batch_mean.detach(), (channels,)), momentum)
+        mean = moved(mean, _reshaped(batch_mean.detach(), (channels,)), momentum)
         unbiased = _reshaped(batch_variance.detach(), (channels,)) * (count / (count - 1))
-        variance = _moved(variance, unbiased, momentum)
+        variance = moved(variance, unbiased, momentum)
     return out, mean, variance
 
 
-def _moved(running: Tensor, value: Tensor, momentum: float) -> Tensor:
+def moved(running: Tensor, value: Tensor, momentum: float) -> Tensor:
+    """Running statistics, moved by `momentum` towards a value."""
     running = running.detach()
     return asarray(running * (1 - momentum) + value * momentum, dtype=running.dtype)
 
@@ -295,3 +332,77 @@ def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 
     axes = None if axis is None else negative_axes("normalize", axis, x.ndim)
     norms = apply(OPERATIONS["vector_norm"], (x,), (axes, True, ord))
     return divide(x, maximum(norms, eps))
+
+
+def cosine_similarity(x: Any, y: Any, axis: int = -1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors: the products of `x` and `y` along `axis`, both divided by their norms.
+
+    A norm below `eps` counts as `eps`: beside a vector of zeros the result is 0.
+
+    Parameters
+    ----------
+    x, y : array of real numbers
+        They broadcast against each other.
+    axis : int
+        The axis of the vectors' elements. (PyTorch's is 1 if it is not given.)
+    eps : float
+
+    Returns
+    -------
+    Tensor
+        From -1 to 1, without `axis`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.cosine_similarity(pb.tensor([[3.0, 4.0], [0.0, 0.0]]), pb.tensor([4.0, 3.0]))
+    tensor([0.96, 0.  ])
+    """
+    x, y = _floating("cosine_similarity", x), _floating("cosine_similarity", y)
+    axes = (negative_axis("cosine_similarity", axis, min(x.ndim, y.ndim)),)
+    return TENSORS.sum(normalize(x, axes, eps=eps) * normalize(y, axes, eps=eps), axes, False)
+
+
+def one_hot(x: Any, num_classes: int | None = None, *, axis: int = -1, dtype: Any = None) -> Tensor:
+    """For each class number a vector of zeros with a one at its place.
+
+    Parameters
+    ----------
+    x : array of integers
+        From 0 to `num_classes` - 1; others are refused.
+    num_classes : int, optional
+        How long the vectors are. Without it one more than the largest number, which compiled code does not know.
+    axis : int
+        Where the axis of the classes comes in the result.
+    dtype : dtype, optional
+        int64 unless another one is given.
+
+    Returns
+    -------
+    Tensor
+        With one axis more than `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.one_hot(pb.asarray([1, 0]), 3, dtype=pb.float32)
+    tensor([[0., 1., 0.],
+            [1., 0., 0.]])
+    """
+    x = asarray(x)
+    if x.dtype.kind not in ("int", "uint"):
+        raise DtypeError(f"one_hot: class numbers must be integers, got {x.dtype.name}.")
+    if num_classes is None or num_classes == -1:  # which is PyTorch's word for it
+        if x.size == 0:
+            raise ShapeError("one_hot: of no class numbers the largest is not known: give num_classes.")
+        num_classes = int(TENSORS.max(x, None, False)) + 1
+    if index(num_classes) < 1:
+        raise ShapeError(f"one_hot: num_classes must be positive, got {num_classes}.")
+    along = negative_axis("one_hot", axis, x.ndim + 1)
+    classes = asarray(x, dtype=int64)
+    classes = TENSORS.where(TENSORS.less(classes, 0), num_classes, classes)  # no class, where -1 would be the last
+    classes = TENSORS.expand_dims(classes, (along,))
+    shape = list(classes.shape)
+    shape[along] = num_classes
+    zeros = TENSORS.zeros(tuple(shape), x._backend.raw_dtype(get_dtype(int64 if dtype is None else dtype)), x)
+    return apply(OPERATIONS["put_along_axis"], (zeros, 1, classes), (along,))

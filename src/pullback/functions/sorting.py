@@ -15,7 +15,7 @@ from .axes import negative_axis
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
-__all__ = ["argsort", "nonzero", "searchsorted", "sort", "topk", "where"]
+__all__ = ["argsort", "masked_fill", "nonzero", "searchsorted", "sort", "topk", "where"]
 
 
 def _along(name: str, x: Tensor, axis: int) -> tuple[int]:
@@ -106,3 +106,40 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
         dtype = result_type(x1, x2)
         x1, x2 = asarray(x1, dtype=dtype), asarray(x2, dtype=dtype)
     return apply(OPERATIONS["where"], (asarray(condition), x1, x2))
+
+
+def masked_fill(x: Any, mask: Any, value: Any, /) -> Tensor:
+    """`x` with `value` where `mask` is true; there its gradient is zero, even if it is not finite.
+
+    Parameters
+    ----------
+    x : array
+    mask : array of booleans
+        It broadcasts to `x`.
+    value : number or array without axes
+        It fits into the dtype of `x`, which the result has.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.masked_fill(pb.tensor([1.0, 2.0, 3.0]), pb.asarray([False, True, False]), -pb.inf)
+    tensor([  1., -inf,   3.])
+    """
+    x, mask = asarray(x), asarray(mask)
+    if mask.dtype.kind != "bool":
+        raise DtypeError(f"masked_fill: mask must be of booleans, got {mask.dtype.name}. Compare to get one: `m != 0`.")
+    aligned = zip(reversed(mask.shape), reversed(x.shape))
+    if mask.ndim > x.ndim or any(n not in (1, m) for n, m in aligned):
+        raise ShapeError(f"masked_fill: mask of shape {mask.shape} does not broadcast to x of shape {x.shape}.")
+    if type(value) not in PYTHON_SCALARS:
+        value = asarray(value)
+        if value.ndim:
+            raise ShapeError(f"masked_fill: value has shape {value.shape}, expected one number. Write `pb.where`.")
+    if result_type(x, value) != x.dtype:
+        raise DtypeError(f"masked_fill: {value!r:.60} does not fit into {x.dtype.name}. Convert x with `.astype(...)`.")
+    return apply(OPERATIONS["where"], (mask, value, x))

@@ -28,7 +28,17 @@ from .containers import ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import Dropout, Dropout1d, Dropout2d, Dropout3d
 from .linear import Embedding, Flatten, Identity, Linear, project
-from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, MSELoss
+from .losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
 from .module import Module, Parameter
 from .normalization import (
     BatchNorm1d,
@@ -57,6 +67,7 @@ from .pooling import (
 )
 from .rebuilding import functional_call
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .similarity import CosineSimilarity
 from .state_space import S4D, S5, CausalConv1d, Mamba, Mamba2, MinGRU, StateSpaceLayer, StateSpaceModel
 from .transformer import TransformerEncoder, TransformerEncoderLayer
 

@@ -12,8 +12,10 @@ from .module import Module
 class _Loss(Module):
     """What the losses share: how the losses of the elements become one, "mean", "sum" or "none" of it."""
 
+    reductions: tuple[str, ...] = functions.REDUCTIONS
+
     def __init__(self, reduction: str = "mean") -> None:
-        functions._check_reduction(type(self).__name__, reduction)
+        functions._check_reduction(type(self).__name__, reduction, self.reductions)
         self.reduction = reduction
 
     def extra_repr(self) -> str:
@@ -60,6 +62,59 @@ class HuberLoss(_Loss):
         return functions.huber_loss(x, target, self.reduction, self.delta)
 
 
+class SmoothL1Loss(_Loss):
+    """`pb.smooth_l1_loss` as a module.
+
+    >>> import pullback as pb
+    >>> pb.nn.SmoothL1Loss(beta=0.5)(pb.tensor([3.0]), pb.tensor([0.0])).item()
+    2.75
+    """
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.beta = beta
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return functions.smooth_l1_loss(x, target, self.reduction, self.beta)
+
+
+class KLDivLoss(_Loss):
+    """`pb.kl_div` as a module; `reduction` may be "batchmean", too.
+
+    >>> import pullback as pb
+    >>> pb.nn.KLDivLoss(reduction="batchmean")(pb.log(pb.tensor([[0.5, 0.5]])), pb.tensor([[0.0, 1.0]]))
+    tensor(0.6931472)
+    """
+
+    reductions = ("mean", "batchmean", "sum", "none")
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return functions.kl_div(x, target, self.reduction, self.log_target)
+
+
+class NLLLoss(_Loss):
+    """`pb.nll_loss` as a module, for logarithms of probabilities; see `CrossEntropyLoss` for logits.
+
+    >>> import pullback as pb
+    >>> pb.nn.NLLLoss()(pb.log(pb.tensor([[0.5, 0.5]])), pb.asarray([0]))
+    tensor(0.6931472)
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return functions.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
+
+
 class CrossEntropyLoss(_Loss):
     """`pb.cross_entropy` as a module.
 
@@ -80,6 +135,24 @@ class CrossEntropyLoss(_Loss):
 
     def forward(self, x: Any, target: Any) -> Tensor:
         return functions.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+
+
+class BCELoss(_Loss):
+    """`pb.binary_cross_entropy` as a module, for probabilities; `BCEWithLogitsLoss` is more exact.
+
+    >>> import pullback as pb
+    >>> pb.nn.BCELoss()(pb.tensor([0.5]), pb.tensor([1.0]))
+    tensor(0.6931472)
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return functions.binary_cross_entropy(x, target, self.weight, self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):

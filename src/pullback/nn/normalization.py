@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self, Sequence
 
 from ..autodiff.creation import asarray
@@ -148,10 +147,9 @@ class GroupNorm(_Affine):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class _BatchNorm(_Affine):
-    """What the batch normalisations share; they differ in the axes that they accept."""
+class _WithStatistics(_Affine):
+    """What batch and instance normalisations share: averages over what came by in training."""
 
-    axes: tuple[int, ...] = ()
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -159,12 +157,12 @@ class _BatchNorm(_Affine):
     def __init__(
         self,
         num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: str | None = None,
-        dtype: Any = None,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: str | None,
+        dtype: Any,
     ) -> None:
         self.num_features = num_features
         self.eps = eps
@@ -189,6 +187,30 @@ class _BatchNorm(_Affine):
         super().reset_parameters()
         self.reset_running_stats()
 
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_WithStatistics):
+    """What the batch normalisations share; they differ in the axes that they accept."""
+
+    axes: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
     def forward(self, x: Any) -> Tensor:
         x = asarray(x)
         if x.ndim not in self.axes:
@@ -207,12 +229,6 @@ class _BatchNorm(_Affine):
             var[...] = new_var
             count += 1
         return out
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
 
 
 class BatchNorm1d(_BatchNorm):
@@ -252,7 +268,7 @@ class BatchNorm3d(_BatchNorm):
     axes = (5,)
 
 
-class _InstanceNorm(_Affine):
+class _InstanceNorm(_WithStatistics):
     """Each channel of each sample by itself: group normalisation with a group per channel."""
 
     axes = 0
@@ -261,15 +277,13 @@ class _InstanceNorm(_Affine):
         self,
         num_features: int,
         eps: float = 1e-5,
-        *,
+        momentum: float | None = 0.1,
         affine: bool = False,
+        track_running_stats: bool = False,
         device: str | None = None,
         dtype: Any = None,
     ) -> None:
-        self.num_features = num_features
-        self.eps = eps
-        self.affine = affine
-        self._make((num_features,), affine, affine, dtype, device)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, x: Any) -> Tensor:
         x = asarray(x)
@@ -278,18 +292,30 @@ class _InstanceNorm(_Affine):
             raise ShapeError(
                 f"{name}: x must have {self.num_features} channels before {self.axes} spatial axes, got shape {shape}."
             )
-        if math.prod(shape[-self.axes :]) < 2:
-            raise ShapeError(f"{name}: one value per channel has no variance; x has shape {shape}.")
         samples = x if len(shape) == self.axes + 2 else x[None]
-        out = functions.group_norm(samples, self.num_features, self.weight, self.bias, self.eps)
+        mean, var = self.running_mean, self.running_var
+        if self.training or mean is None or var is None:
+            out = functions.instance_norm(samples, weight=self.weight, bias=self.bias, eps=self.eps)
+            if mean is not None and var is not None:
+                self._move(mean, var, samples.detach())
+        else:
+            out = functions.batch_norm(samples, mean, var, self.weight, self.bias, False, 0.0, self.eps)[0]
         return out if samples is x else out[0]
 
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, affine={self.affine}"
+    def _move(self, mean: Tensor, var: Tensor, samples: Tensor) -> None:
+        """Move the running statistics towards those of an average sample."""
+        axes, momentum = tuple(range(-self.axes, 0)), self.momentum or 0.0
+        with no_grad():
+            average, spread = samples.mean(axis=axes), samples.var(axis=axes, correction=1)
+            mean[...] = functions.moved(mean, average.mean(axis=0), momentum)
+            var[...] = functions.moved(var, spread.mean(axis=0), momentum)
 
 
 class InstanceNorm1d(_InstanceNorm):
     """Normalise each channel of each sample over its width; the axis of samples may be left out.
+
+    With `track_running_stats`, averages of means and variances move by `momentum` in training, and are what is used in
+    evaluation.
 
     >>> import pullback as pb
     >>> pb.nn.InstanceNorm1d(1, eps=0.0)(pb.tensor([[[1.0, 3.0]]]))

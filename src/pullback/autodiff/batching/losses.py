@@ -1,4 +1,4 @@
-"""Forms of losses over classes: the losses of all samples of all examples at once, and then what each example makes of
+"""Forms of losses. Over classes: the losses of all samples of all examples at once, and then what each example makes of
 its own."""
 
 from __future__ import annotations
@@ -74,3 +74,15 @@ def cross_entropy_gradient(call: Call) -> Any:
     counted = xp.zeros((), lse.dtype, lse)
     gradient = call.run([g, x, target, None, lse, counted], (ignore_index, "none", smoothing))
     return xp.reshape(gradient, (size, *call.shape(1)))
+
+
+@form
+def binary_cross_entropy(call: Call) -> Any:
+    """By its own kernel, so that its slopes at 0 and 1 are bounded for examples, too."""
+    xp, reduction, shape = call.xp, call.static[0], call.shape(0)
+    weight = None if call.xs[2] is None else call.aligned(2, len(shape))
+    losses = call.run([call.spread(0), call.spread(1), weight], ("none",))
+    if reduction == "none":
+        return losses
+    rows = xp.reshape(losses, (call.size, math.prod(shape)))
+    return (xp.mean if reduction == "mean" else xp.sum)(rows, (-1,), False)

@@ -90,6 +90,25 @@ def rules(xp: Any, op: Any) -> None:
         x=binary_x, target=binary_target, weight=binary_weight, pos_weight=binary_pos_weight,
     )  # fmt: skip
 
+    # minus y log(p) + (1 - y) log(1 - p), times the weight; slopes are bounded as PyTorch bounds them
+    def probability_x(g: Any, x: Any, target: Any, weight: Any, x_shape: Any, x_dtype: Any, reduction: str) -> Any:
+        p = wide(x)
+        grad = (p - wide(target)) / xp.maximum(p * (1 - p), 1e-12)
+        return narrowed(xp.per_element(g, x_shape, reduction) * weighted(grad, weight), x_dtype)
+
+    def probability_target(g: Any, x: Any, weight: Any, x_shape: Any, target_dtype: Any, reduction: str) -> Any:
+        of_one, of_zero = xp.bounded_logs(wide(x))
+        return narrowed(xp.per_element(g, x_shape, reduction) * weighted(of_zero - of_one, weight), target_dtype)
+
+    def probability_weight(g: Any, x: Any, target: Any, x_shape: Any, weight_shape: Any, reduction: str) -> Any:
+        losses = wide(xp.binary_cross_entropy(x, target, None, "none"))
+        return xp.sum_to(xp.per_element(g, x_shape, reduction) * losses, weight_shape)
+
+    op(
+        "binary_cross_entropy", "x target weight", "reduction",
+        x=probability_x, target=probability_target, weight=probability_weight,
+    )  # fmt: skip
+
     # These depend on x - target alone.
     def mse(g: Any, x: Any, target: Any, reduction: str) -> Any:
         return xp.per_element(g, x.shape, reduction) * (2 * (wide(x) - wide(target)))

@@ -109,6 +109,24 @@ def binary_cross_entropy_with_logits(xp: Any, x: Any, target: Any, weight: Any, 
     return _reduced(xp, losses, reduction, raw_dtype(x))
 
 
+def binary_cross_entropy(xp: Any, x: Any, target: Any, weight: Any, reduction: str) -> Any:
+    wanted = xp.widened(target)
+    of_one, of_zero = bounded_logs(xp, xp.widened(x))
+    losses = (wanted - 1) * of_zero - wanted * of_one
+    if weight is not None:
+        losses = losses * xp.widened(weight)
+    return _reduced(xp, losses, reduction, raw_dtype(x))
+
+
+def bounded_logs(xp: Any, p: Any) -> tuple[Any, Any]:
+    """log(p) and log(1 - p), neither of them below -100."""
+    never, always = xp.equal(p, 0), xp.equal(p, 1)
+    lowest = xp.zeros_like(p) - 100
+    log_p = xp.maximum(xp.log(xp.where(never, xp.ones_like(p), p)), lowest)
+    log_rest = xp.maximum(xp.log1p(xp.where(always, xp.zeros_like(p), -p)), lowest)
+    return xp.where(never, lowest, log_p), xp.where(always, lowest, log_rest)
+
+
 def mse_loss(xp: Any, x: Any, target: Any, reduction: str) -> Any:
     difference = xp.widened(x) - xp.widened(target)
     return _reduced(xp, difference * difference, reduction, raw_dtype(x - target))

@@ -355,8 +355,8 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, eps: float = 1e-8) -> Tens
     Examples
     --------
     >>> import pullback as pb
-    >>> pb.cosine_similarity(pb.tensor([[3.0, 4.0], [0.0, 0.0]]), pb.tensor([4.0, 3.0]))
-    tensor([0.96, 0.  ])
+    >>> pb.cosine_similarity(pb.tensor([[3.0, 4.0], [0.0, 0.0]]), pb.tensor([0.0, 2.0]))
+    tensor([0.8, 0. ])
     """
     x, y = _floating("cosine_similarity", x), _floating("cosine_similarity", y)
     axes = (negative_axis("cosine_similarity", axis, min(x.ndim, y.ndim)),)

@@ -13,8 +13,8 @@ class CosineSimilarity(Module):
     """`pb.cosine_similarity` as a module, along `dim`.
 
     >>> import pullback as pb
-    >>> pb.nn.CosineSimilarity()(pb.tensor([[3.0, 4.0]]), pb.tensor([[4.0, 3.0]]))
-    tensor([0.96])
+    >>> pb.nn.CosineSimilarity()(pb.tensor([[3.0, 4.0]]), pb.tensor([[0.0, 2.0]]))
+    tensor([0.8])
     """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:

@@ -91,6 +91,8 @@ if _TYPE_CHECKING:
     from .functions.losses import *
     from .functions.normalization import *
     from .functions.pooling import *
+    from .functions.quantiles import *
+    from .functions.running import *
     from .functions.scan import *
     from .functions.selective_scan import *
     from .mlp import Mlp, MlpGradients, Scratch
@@ -112,6 +114,8 @@ _LATER = {  # what a program that only differentiates need not wait for: loaded 
         "compiler.calling": "compile compiled",
         "files.tensors": "load save",
         "functions.control_flow": "cond scan while_loop",
+        "functions.quantiles": "quantile",
+        "functions.running": "cummax cummin logcumsumexp",
         "mlp": "Mlp MlpGradients Scratch",
         "tape": "GradientTape",
         "transforms.checking": "gradcheck",

@@ -122,6 +122,44 @@ def test_special_values_are_those_of_the_standard() -> None:
     assert not np.signbit(pb.expm1(pb.asarray(complex(-0.0, 0.0))).numpy().real)
 
 
+def test_lerp_is_exact_at_both_ends() -> None:
+    x, y = np.array([0.1, 1e16]), np.array([0.3, 1.0])
+    for zero, one in ((0.0, 1.0), (np.zeros(2), np.ones(2))):
+        np.testing.assert_array_equal(pb.lerp(x, y, zero), x)
+        np.testing.assert_array_equal(pb.lerp(x, y, one), y)
+    assert pb.lerp(pb.ones(2, dtype=pb.float16), 3.0, 0.5).dtype == pb.float16
+    assert pb.lerp(1.0, 3.0, 0.5).item() == 2
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_rsqrt() -> None:
+    np.testing.assert_array_equal(pb.rsqrt(np.array([4.0, np.inf, 0.0, -1.0])), [0.5, 0, np.inf, np.nan])
+    assert pb.rsqrt(np.array([4])).item() == 0.5
+    assert pb.rsqrt(pb.ones(2, dtype=pb.float16)).dtype == pb.float16
+
+
+EDGES = np.array([np.inf, -np.inf, np.nan, 0.0, 1.0, 1e-9, 1 + 1e-6, 1e300, -1e300])
+
+
+@pytest.mark.parametrize("equal_nan", [False, True])
+def test_what_is_close_is_numpys(equal_nan: bool) -> None:
+    x, y = EDGES[:, None], EDGES
+    for options in ({}, {"rtol": 0.0}, {"atol": 0.0}, {"rtol": 0.5, "atol": 2.0}):
+        with np.errstate(all="ignore"):
+            expected = np.isclose(x, y, equal_nan=equal_nan, **options)
+        with np.errstate(all="raise", over="ignore"):
+            found = pb.isclose(x, y, equal_nan=equal_nan, **options)
+        np.testing.assert_array_equal(found, expected)
+        assert bool(pb.allclose(x, y, equal_nan=equal_nan, **options)) is bool(expected.all())
+        assert pb.allclose(EDGES[:2], EDGES[:2], **options)
+    np.testing.assert_array_equal(pb.isclose(x + 1j, y + 1j), np.isclose(x + 1j, y + 1j))
+    assert pb.isclose(np.array([0, 5], np.uint8), np.array([255, 5], np.uint8)).tolist() == [False, True]
+    assert pb.allclose(np.zeros(0), np.zeros(0)).item() is True
+    x = pb.tensor([1.0], requires_grad=True)
+    assert pb.allclose(x, x * (1 + 1e-7))
+    assert pb.compile(pb.allclose)(pb.asarray(EDGES[3:]), pb.asarray(EDGES[3:])).item() is True
+
+
 def test_clip() -> None:
     x = np.array([-2, -1, 0, 1, 2], np.int8)
     np.testing.assert_array_equal(pb.clip(pb.asarray(x), -1, 1).numpy(), np.clip(x, -1, 1))

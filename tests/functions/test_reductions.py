@@ -68,6 +68,19 @@ def test_running_totals_agree_with_numpy(axis: int) -> None:
     np.testing.assert_allclose(pb.diff(x, axis=axis).numpy(), np.diff(X, axis=axis))
 
 
+def test_numpys_running_totals_flatten() -> None:
+    x = np.arange(1, 7, dtype=np.int8).reshape(2, 3)
+    for name in ("cumsum", "cumprod"):
+        for options in ({}, {"axis": 0}, {"axis": 1, "dtype": np.float32}, {"dtype": np.int16}):
+            expected = getattr(np, name)(x, **options)
+            for found in (getattr(pb, name)(x, **options), getattr(pb.asarray(x), name)(**options)):
+                np.testing.assert_array_equal(found, expected)
+                assert found.dtype == expected.dtype
+        assert getattr(pb, name)(np.array(3.0)).tolist() == [3]
+        assert getattr(pb, name)(np.zeros((0, 2))).shape == (0,)
+    assert pb.amax(x, axis=0).tolist() == [4, 5, 6] and pb.amin(x).item() == 1
+
+
 def test_running_totals_without_an_axis_need_one_axis() -> None:
     with pytest.raises(pb.ShapeError, match="axis="):
         pb.cumulative_sum(pb.asarray(X))

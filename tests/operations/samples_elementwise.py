@@ -227,6 +227,40 @@ SAMPLES += [
         (signed("filled1", (2, 3)), np.array(0.7)),
         torch=lambda x, y: x.masked_fill(_torch("as_tensor")(_mask[:, :1]), y),
     ),
+    *[
+        Sample("rsqrt", case, pb.rsqrt, (values,), torch=_torch("rsqrt"))
+        for case, values in (("plain", rng("rsqrt").uniform(0.2, 3, (3, 4))), ("complex", disc("rsqrt", (3,)) + 2))
+    ],
+    *[
+        Sample(
+            "lerp",
+            f"weight {weight}",
+            lambda x, y, w=weight: pb.lerp(x, y, w),
+            (signed("lerp1", (2, 1)), signed("lerp2", (3,))),
+            torch=lambda x, y, w=weight: _torch("lerp")(x, y, w),
+        )
+        for weight in (0.25, 0.75, 1.5)
+    ],
+    Sample(
+        "lerp",
+        "tensors",
+        pb.lerp,
+        (signed("lerp3", (2, 3)), signed("lerp4", (3,)), np.array([0.2, 0.7, -1.1])),
+        torch=_torch("lerp"),
+    ),
+    Sample(
+        "isclose",
+        "chooses",
+        lambda x, y: pb.where(pb.isclose(x, y, 0.1), x, y * y),
+        (np.array([1.0, 2.0, -3.0]), np.array([1.05, 3.0, -3.1])),
+        torch=lambda x, y: _torch("where")(_torch("isclose")(x, y, 0.1), x, y * y),
+    ),
+    Sample(
+        "allclose",
+        "chooses",
+        lambda x, y: pb.where(pb.allclose(x, y, atol=0.2), x, y * y),
+        (np.array([1.0, 2.0]), np.array([1.05, 2.1])),
+    ),
     Sample("where", "number", lambda x: pb.where(pb.asarray(_mask), x, 0.0), (signed("where3", (2, 3)),)),
     Sample(
         "where",

@@ -111,6 +111,24 @@ def _with_zeros(*places: int) -> np.ndarray:
     return x
 
 
+def _jax_running(name: str, axis: int | None) -> Any:
+    def function(x: Any) -> Any:
+        import jax.numpy as jnp
+
+        return getattr(jnp, name)(x, axis=axis)
+
+    return function
+
+
+def _jax_logcumsumexp(axis: int) -> Any:
+    def function(x: Any) -> Any:
+        import jax.lax
+
+        return jax.lax.cumlogsumexp(x, axis)
+
+    return function
+
+
 def _cumprod(x: Any) -> Any:
     return x.cumprod(0)
 
@@ -160,6 +178,43 @@ SAMPLES += [
     ),
     Sample("cumulative_sum", "complex", pb.cumulative_sum, (plane("csc", (4,)),), torch=lambda x: x.cumsum(0)),
     Sample("cumulative_sum", "reverse", lambda x: TENSORS.cumulative_sum(x, (-1,), True), (numbers("csr", (2, 3)),)),
+    *[
+        Sample(
+            name,
+            case,
+            lambda x, name=name, axis=axis: getattr(pb, name)(x, axis=axis),
+            (numbers(name + case, (2, 3)),),
+            torch=lambda x, name=name, axis=axis: getattr(x.ravel() if axis is None else x, name)(axis or 0),
+            jax=_jax_running(name, axis),
+        )
+        for name in ("cumsum", "cumprod")
+        for case, axis in (("flattened", None), ("axis=1", 1))
+    ],
+    *[
+        Sample(
+            name,
+            "two axes",
+            lambda x, name=name: getattr(pb, name)(x, axis=(0, 2), keepdims=True),
+            (numbers(name, (2, 3, 2)),),
+            torch=lambda x, name=name: getattr(x, name)((0, 2), keepdim=True),
+        )
+        for name in ("amax", "amin")
+    ],
+    *[
+        Sample(
+            "logcumsumexp",
+            case,
+            lambda x, axis=axis: pb.logcumsumexp(x, axis=axis),
+            (numbers("lcse" + case, shape) * 2 + offset,),
+            torch=lambda x, axis=axis: x.logcumsumexp(axis),
+            jax=_jax_logcumsumexp(axis),
+        )
+        for case, shape, axis, offset in (
+            ("vector", (6,), 0, 0.0),
+            ("axis=0", (3, 2), 0, 0.0),
+            ("axis=1, far", (2, 4, 2), 1, 800.0),
+        )
+    ],
     Sample("cumulative_prod", "vector", pb.cumulative_prod, (numbers("cp", (4,)),), torch=lambda x: x.cumprod(0)),
     Sample(
         "cumulative_prod",

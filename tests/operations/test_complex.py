@@ -15,8 +15,8 @@ from .sample import Sample, rng
 #: Some functions take complex numbers to other operations; some made of others refuse them themselves.
 TAKING_COMPLEX = {"logsumexp", "sigmoid", "silu"}
 MADE_OF_OTHERS = {
-    "cosine_similarity", "group_norm", "hardsigmoid", "hardswish", "instance_norm", "kl_div", "mish", "nll_loss",
-    "prelu", "relu6", "selu", "smooth_l1_loss",
+    "cosine_similarity", "cummax", "cummin", "group_norm", "hardsigmoid", "hardswish", "instance_norm", "kl_div",
+    "logcumsumexp", "mish", "nll_loss", "prelu", "quantile", "relu6", "selu", "smooth_l1_loss",
 }  # fmt: skip
 REAL_ONLY = (names(lambda operation: operation.real) - TAKING_COMPLEX) | MADE_OF_OTHERS
 #: Samples of other operations by a function that is on real numbers: here `pb.rotary_embedding`, `pb.sort`, `pb.topk`.

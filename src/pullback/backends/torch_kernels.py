@@ -94,6 +94,11 @@ def kernels(xp: Any) -> Mapping[str, Any]:
 
         return kernel
 
+    def running_indices(x: Any, axis: Any, largest: bool = True) -> Any:
+        if x.dtype in _FLOATS or x.dtype in _INDICES:
+            return (torch.cummax if largest else torch.cummin)(x, axis[0]).indices
+        return general("running_indices")(x, axis, largest)
+
     def layer_norm(x: Any, weight: Any, bias: Any, axis: Any, eps: float) -> Any:
         if _is_fused_norm(x, axis, weight, bias):
             return torch.native_layer_norm(x, x.shape[-len(axis) :], weight, bias, eps)
@@ -120,6 +125,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         "log_softmax": along_axis("log_softmax", torch.log_softmax),
         "layer_norm": layer_norm,
         "rms_norm": rms_norm,
+        "running_indices": running_indices,
         "reshape": lambda x, shape: x.reshape(shape),
         "permute_dims": lambda x, axes: x.permute(axes),
         "matrix_transpose": lambda x: x.mT,

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
+from ..autodiff.creation import asarray
+from ..autodiff.tables import TENSORS
+from ..dtypes import float64
 from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "not_equal",
+    "allclose", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "equal", "greater", "greater_equal", "isclose", "isfinite", "isinf", "isnan", "less", "less_equal",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal",
 ]  # fmt: skip
 
 
@@ -78,6 +81,66 @@ def greater_equal(x1: Any, x2: Any, /) -> Tensor:
     tensor([False,  True])
     """
     return apply(OPERATIONS["greater_equal"], (x1, x2))
+
+
+def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False) -> Tensor:
+    """Whether numbers are nearly equal: |x - y| <= atol + rtol |y|. Infinities are near themselves alone.
+
+    Parameters
+    ----------
+    x, y : array or number
+        What to compare; `y` is the reference.
+    rtol, atol : number or array
+        How far apart they may be, relative to `y` and in addition to that.
+    equal_nan : bool
+        Whether NaN is near NaN.
+
+    Returns
+    -------
+    Tensor
+        Of booleans.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.isclose(pb.asarray([1.0, 2.0, pb.inf]), pb.asarray([1.000001, 2.1, pb.inf]))
+    tensor([ True, False,  True])
+    """
+    x, y = asarray(x).detach(), asarray(y).detach()
+    if y.dtype.kind not in ("float", "complex"):
+        y = TENSORS.astype(y, y._backend.raw_dtype(float64))  # differences of integers may wrap around
+    same = TENSORS.equal(x, y)
+    is_finite = TENSORS.isfinite(y)
+    reference = TENSORS.where(TENSORS.logical_and(is_finite, TENSORS.logical_not(same)), y, 0)
+    is_near = TENSORS.less_equal(TENSORS.abs(x - reference), atol + rtol * TENSORS.abs(reference))
+    close = TENSORS.logical_or(same, TENSORS.logical_and(is_finite, is_near))
+    return TENSORS.logical_or(close, TENSORS.logical_and(TENSORS.isnan(x), TENSORS.isnan(y))) if equal_nan else close
+
+
+def allclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False) -> Tensor:
+    """Whether all numbers are nearly equal, as of `isclose`.
+
+    Parameters
+    ----------
+    x, y : array or number
+        What to compare; `y` is the reference.
+    rtol, atol : number or array
+        How far apart they may be, relative to `y` and in addition to that.
+    equal_nan : bool
+        Whether NaN is near NaN.
+
+    Returns
+    -------
+    Tensor
+        One boolean, which `if` and `assert` take as one of Python's.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.allclose(pb.asarray([1.0, 2.0]), pb.asarray([1.0, 2.000001]))
+    tensor(True)
+    """
+    return TENSORS.all(isclose(x, y, rtol, atol, equal_nan=equal_nan), None, False)
 
 
 def isfinite(x: Any, /) -> Tensor:

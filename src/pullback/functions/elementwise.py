@@ -8,6 +8,7 @@ from ..autodiff.apply import apply
 from ..autodiff.base import PYTHON_SCALARS
 from ..autodiff.creation import asarray
 from ..autodiff.fast import fast_path
+from ..autodiff.tables import TENSORS
 from ..errors import DtypeError
 from ..operations import OPERATIONS
 from .trigonometry import atan2
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add", "angle", "clip", "conj", "divide", "exp", "expm1", "floor_divide", "imag", "log", "log10", "log1p", "log2",
-    "logaddexp", "maximum", "minimum", "multiply", "negative", "positive", "pow", "real", "reciprocal", "remainder",
-    "sqrt", "square", "subtract",
+    "lerp", "logaddexp", "maximum", "minimum", "multiply", "negative", "positive", "pow", "real", "reciprocal",
+    "remainder", "rsqrt", "sqrt", "square", "subtract",
 ]  # fmt: skip
 
 
@@ -155,6 +156,55 @@ def reciprocal(x: Any) -> Tensor:
     tensor([0.5 , 0.25])
     """
     return apply(OPERATIONS["reciprocal"], (x,))
+
+
+def rsqrt(x: Any, /) -> Tensor:
+    """1 / sqrt(x).
+
+    Parameters
+    ----------
+    x : array
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`; infinite at 0, and not a number for negative real numbers.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.rsqrt(pb.asarray([4.0, 0.25]))
+    tensor([0.5, 2. ])
+    """
+    return reciprocal(sqrt(x))
+
+
+def lerp(x: Any, y: Any, weight: Any, /) -> Tensor:
+    """x + weight (y - x): the number so far along the way from `x` to `y`, exactly `x` at 0 and exactly `y` at 1.
+
+    Parameters
+    ----------
+    x, y : array or number
+    weight : array or number
+        Where it is not from 0 to 1 the line goes on beyond `x` and `y`.
+
+    Returns
+    -------
+    Tensor
+        In the shape to which all three broadcast.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.lerp(pb.asarray([0.0, 10.0]), 20.0, 0.25)
+    tensor([ 5. , 12.5])
+    """
+    way = subtract(y, x)
+    if type(weight) in PYTHON_SCALARS:
+        return add(x, weight * way) if abs(weight) < 0.5 else subtract(y, (1 - weight) * way)
+    weight = asarray(weight)
+    is_near = TENSORS.less(TENSORS.abs(weight), 0.5)
+    return TENSORS.where(is_near, add(x, weight * way), subtract(y, (1 - weight) * way))
 
 
 # -- exponentials and logarithms ----------------------------------------------------------------------

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
-    "median", "min", "prod", "std", "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum", "diff", "max", "mean", "median", "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -126,6 +126,9 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _reduce("min", x, axis, keepdims)
 
 
+amax, amin = max, min
+
+
 def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The middle one of the sorted elements, or the mean of the middle two; NaN if one of them is.
 
@@ -195,6 +198,64 @@ def cumulative_prod(x: Any, /, axis: int | None = None, *, dtype: Any = None, in
     tensor([1., 2., 6.])
     """
     return _running("cumulative_prod", x, axis, dtype, include_initial, 1)
+
+
+def cumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+    """The sums of the elements up to each one; without an axis those of all elements in a row.
+
+    Parameters
+    ----------
+    x : array
+    axis : int, optional
+        Along which to add; if it is not given, `x` is flattened, as NumPy does, unlike in `cumulative_sum`.
+    dtype : dtype, optional
+        What to add in; the result has it, too.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`, or in one row.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.cumsum(pb.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([ 1.,  3.,  6., 10.])
+    >>> pb.cumsum(pb.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    tensor([[1., 2.],
+            [4., 6.]])
+    """
+    return cumulative_sum(_in_a_row(x) if axis is None else x, axis, dtype=dtype)
+
+
+def cumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+    """The products of the elements up to each one; without an axis those of all elements in a row.
+
+    Parameters
+    ----------
+    x : array
+    axis : int, optional
+        Along which to multiply; if it is not given, `x` is flattened, as NumPy does, unlike in `cumulative_prod`.
+    dtype : dtype, optional
+        What to multiply in; the result has it, too.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`, or in one row.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.cumprod(pb.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([ 1.,  2.,  6., 24.])
+    """
+    return cumulative_prod(_in_a_row(x) if axis is None else x, axis, dtype=dtype)
+
+
+def _in_a_row(x: Any) -> Tensor:
+    x = asarray(x)
+    return TENSORS.reshape(x, (x.size,))
 
 
 def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:

@@ -166,6 +166,8 @@ class ReductionMethods(TensorBase):
     argmax = reductions.argmax
     argmin = reductions.argmin
     count_nonzero = reductions.count_nonzero
+    cumprod = reductions.cumprod
+    cumsum = reductions.cumsum
     cumulative_prod = reductions.cumulative_prod
     cumulative_sum = reductions.cumulative_sum
     diff = reductions.diff
@@ -183,14 +185,6 @@ class ReductionMethods(TensorBase):
     def std(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
         """The standard deviation as of `pb.std`, also with NumPy's name for the correction."""
         return reductions.std(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
-
-    def cumsum(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-        """The running sum along an axis, or over all elements, as NumPy's method gives it."""
-        return reductions.cumulative_sum(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
-
-    def cumprod(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-        """The running product along an axis, or over all elements, as NumPy's method gives it."""
-        return reductions.cumulative_prod(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
 
 def _together(integers: tuple[Any, ...]) -> tuple[Any, ...]:

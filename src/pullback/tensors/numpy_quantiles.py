@@ -51,25 +51,6 @@ def _by_ranks(function: Callable[..., Any], a: Any, axis: Any, *args: Any, **opt
     return pb.reshape(pb.moveaxis(result, -1, 0), (*leading, *places.shape[len(leading) :]))
 
 
-def _of_symbols(a: Any, q: Any, axis: Any, keepdims: bool) -> Any:
-    """Quantiles by linear interpolation where there are no ranks: on other devices, and while a function is traced."""
-    x = _tensor(a)
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    axes = tuple(i % x.ndim for i in axes)
-    kept = [i for i in range(x.ndim) if i not in axes]
-    moved = pb.reshape(pb.permute_dims(x, (*kept, *axes)), tuple(x.shape[i] for i in kept) + (-1,))
-    ordered = pb.sort(moved, axis=-1)
-    positions = q * (moved.shape[-1] - 1)
-    lower = np.clip(np.floor(positions).astype(np.int64), 0, max(moved.shape[-1] - 2, 0))
-    upper = np.minimum(lower + 1, moved.shape[-1] - 1)
-    share = pb.asarray((positions - lower).astype(pb.dtypes.numpy_dtype(x.dtype)), device=x.device)
-    result = ordered[..., lower] * (1 - share) + ordered[..., upper] * share
-    result = pb.permute_dims(result, (*range(len(kept), result.ndim), *range(len(kept))))  # the axes of q come first
-    if keepdims:
-        result = pb.reshape(result, np.shape(q) + tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
-    return result
-
-
 def _quantile(name: str) -> Callable[..., Any]:
     numpy_function = getattr(np, name)
 
@@ -79,8 +60,9 @@ def _quantile(name: str) -> Callable[..., Any]:
         if needs_gradient(q) or needs_gradient(weights):
             raise DtypeError(f"np.{name} has a gradient with respect to `a` alone. Pass `t.detach()` for the others.")
         keepdims = False if keepdims is np._NoValue else keepdims
-        if method == "linear" and not have_values(a) and not name.startswith("nan"):
-            return _of_symbols(a, np.asarray(q) / (100.0 if name == "percentile" else 1.0), axis, keepdims)
+        if not have_values(a) and weights is None and not name.startswith("nan"):  # on other devices, while tracing
+            shares = np.asarray(q) / (100.0 if name == "percentile" else 1.0)
+            return pb.quantile(_tensor(a), shares, axis=axis, method=method, keepdims=keepdims)
         return _by_ranks(numpy_function, a, axis, q, method=method, keepdims=keepdims, weights=weights)
 
     return function

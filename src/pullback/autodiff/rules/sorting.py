@@ -16,6 +16,8 @@ def rules(xp: Any, op: Any) -> None:
     op(
         "top_indices", "x", "k axis largest=True", batch="leading"
     )  # of the k largest (smallest) elements, the first of them first
+    # of the largest (smallest) element so far, the last of equal ones
+    op("running_indices", "x", "axis largest=True", batch="leading")
     op(
         "nonzero",
         "x",

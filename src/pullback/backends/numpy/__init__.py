@@ -27,7 +27,7 @@ _LATER = {
     "normalization": "layer_norm reciprocal_deviation rms_norm batch_norm multiply_add dropout dropout_mask embedding",
     "pooling": "max_pool max_pool_indices pool_gather pool_scatter resample",
     "scan": "ssm_scan ssm_scan_gradient",
-    "sorting": "sort argsort nonzero searchsorted unique isin",
+    "sorting": "sort argsort running_indices nonzero searchsorted unique isin",
 }
 _FORMULAS = f"{__name__.rpartition('.')[0]}.portable.special"
 _MODULE_OF = {name: module for module, names in _LATER.items() for name in names.split()}

@@ -20,6 +20,13 @@ def argsort(x: Any, axis: Any, descending: bool = False, stable: bool = True) ->
     return (x.shape[axis[0]] - 1) - _np.flip(backwards, axis)
 
 
+def running_indices(x: Any, axis: Any, largest: bool = True) -> Any:
+    best = (_np.maximum if largest else _np.minimum).accumulate(x, axis[0])
+    places = _np.arange(x.shape[axis[0]]).reshape((-1,) + (1,) * (-1 - axis[0]))
+    records = _np.where((x == best) | (x != x), places, 0)
+    return _np.maximum.accumulate(records, axis[0])
+
+
 def nonzero(x: Any) -> Any:
     return _np.nonzero(x)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math as _math
 from typing import Any
 
+from .core import integers
+
 _HIDDEN = -1e30  # a score that no visible one is below; finite, so that differences of scores are
 
 
@@ -60,7 +62,7 @@ def _scores(xp: Any, q: Any, k: Any, mask: Any, is_causal: bool, scale: float) -
             live = xp.not_equal(mask, -_math.inf)
             scores = scores + xp.where(live, mask, xp.zeros_like(mask))
     if is_causal:
-        number = _integers(xp, max(scores.shape[-2:]), q)
+        number = integers(xp, max(scores.shape[-2:]), q)
         row = xp.expand_dims(xp.getitem(number, slice(0, scores.shape[-2])), (-1,))
         seen = xp.greater_equal(row, xp.getitem(number, slice(0, scores.shape[-1])))
         live = seen if live is None else xp.logical_and(live, seen)
@@ -92,13 +94,6 @@ def _is_boolean(mask: Any) -> bool:
 
     raw = getattr(mask, "_raw", mask)
     return backends.of(raw).dtype_of(raw).kind == "bool"
-
-
-def _integers(xp: Any, count: int, like: Any) -> Any:
-    from ... import backends, dtypes
-
-    raw = getattr(like, "_raw", like)
-    return xp.arange(0, count, 1, backends.of(raw).raw_dtype(dtypes.int64), like)
 
 
 def rotate_pairs(xp: Any, x: Any, interleaved: bool) -> Any:

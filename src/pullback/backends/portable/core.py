@@ -23,6 +23,14 @@ def raw_dtype(x: Any) -> Any:
     return getattr(x, "_raw", x).dtype
 
 
+def integers(xp: Any, count: int, like: Any) -> Any:
+    """The numbers from 0 to `count`, that one left out, where `like` is."""
+    from ... import backends, dtypes
+
+    raw = getattr(like, "_raw", like)
+    return xp.arange(0, count, 1, backends.of(raw).raw_dtype(dtypes.int64), like)
+
+
 def widened(xp: Any, x: Any) -> Any:
     """`x`, in float32 if its own precision is only half."""
     from ...dtypes import float32

@@ -21,6 +21,7 @@ CASES: dict[str, tuple[Callable, list[tuple[float, float]], int]] = {
     "erf": (mpmath.erf, [(-6, 6), (-1, 1), (-1e-8, 1e-8)], 4),
     "erfc": (mpmath.erfc, [(-6, 26), (-1, 1)], 8),
     "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), [(-26, 26), (-1, 1), (5, 1e4)], 8),
+    "erfinv": (mpmath.erfinv, [(-1, 1), (-1e-8, 1e-8), (0.45, 0.55), (0.98, 1)], 8),
     "ndtr": (mpmath.ncdf, [(-37, 9), (-1, 1)], 8),
     "log_ndtr": (lambda x: mpmath.log(mpmath.ncdf(x)), [(-37, 4), (-1, 1), (-500, -30)], 10),
     "gammaln": (
@@ -109,6 +110,54 @@ def test_polygamma(n: int) -> None:
         pb.polygamma(-1, x)
     with pytest.raises(pb.DtypeError, match="must be an integer"):
         pb.polygamma(x, n)
+
+
+def test_erfinv_at_the_ends() -> None:
+    ends = np.array([-1.0, 1.0, 1.5, -np.inf])
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(pb.erfinv(ends)._raw, [-np.inf, np.inf, np.nan, np.nan])
+        closest = np.nextafter(1.0, 0.0)
+        expected = special.erfinv(closest)
+        np.testing.assert_allclose(pb.erfinv(closest)._raw, expected, rtol=1e-15)
+        slope = gradient_of("erfinv", np.array([closest]))
+        np.testing.assert_allclose(slope, np.sqrt(np.pi) / 2 * np.exp(expected**2), rtol=1e-13)
+    with np.errstate(over="ignore"), pb.guard("off"):
+        np.testing.assert_array_equal(gradient_of("erfinv", ends[:2]), [np.inf, np.inf])
+    half = np.array([-0.5, 0.999], np.float16)
+    np.testing.assert_allclose(pb.erfinv(half)._raw, special.erfinv(half.astype(np.float64)), rtol=1e-3)
+
+
+def test_zeta() -> None:
+    rng = np.random.default_rng(5)
+    x, q = rng.uniform(1, 30, 400), rng.uniform(-5, 50, 400)
+    x[:200] = np.round(x[:200])
+    np.testing.assert_allclose(pb.zeta(x, q)._raw, special.zeta(x, q), rtol=1e-13)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(PORTABLE.zeta(x, q), special.zeta(x, q), rtol=1e-13)
+    x = np.array([1.0, 0.5, 2.0, 2.0, 2.5, 2.5, 2.0, 1.0, 0.5, 3.0, 3.0, 2.0, 2.0, 1e20, 1e20, 1000.0])
+    q = np.array([1.0, 1.0, 0.0, -3.0, -0.5, -1.0, np.nan, -2.0, -2.0, -100.25, -1e-20, 1e300, np.inf, 1.0, 0.5, 1e6])
+    with np.errstate(all="raise"):
+        found = pb.zeta(x, q)._raw
+    np.testing.assert_allclose(found, special.zeta(x, q), rtol=1e-13)
+    assert pb.zeta(np.array([1e20, np.inf]), np.array([2.0, 2.0])).tolist() == [0, 0]  # SciPy: not a number
+    for dtype in (pb.float16, pb.float32):
+        single = pb.zeta(2.0, pb.asarray([1.0, 300.0], dtype=dtype))
+        assert single.dtype == dtype
+        np.testing.assert_allclose(single._raw, special.zeta(2.0, [1.0, 300.0]), rtol=1e-3)
+    assert pb.zeta(2, pb.asarray([1, 2])).dtype == pb.float64
+    assert pb.zeta(np.zeros((2, 0)) + 2, np.ones((3, 1, 1))).shape == (3, 2, 0)
+
+
+def test_zeta_has_no_gradient_by_its_exponent() -> None:
+    x, q = pb.tensor([2.0], requires_grad=True), pb.tensor([1.5], requires_grad=True)
+    with pytest.raises(pb.GradientError, match="`zeta` has no gradient with respect to `x`"):
+        pb.zeta(x, q)
+    with pytest.raises(pb.GradientError, match="`x`"):
+        pb.jvp(lambda x: pb.zeta(x, 1.5), (np.array([2.0]),), (np.ones(1),))
+    pb.zeta(x.detach(), q).sum().backward()
+    assert q.grad.item() == pytest.approx(-2 * special.zeta(3, 1.5), rel=1e-6)
+    with pytest.raises(pb.DtypeError, match="zeta: expected real numbers"):
+        pb.zeta(2.0, np.array([1j]))
 
 
 def test_negative_arguments_of_the_gamma_function() -> None:

@@ -35,21 +35,26 @@ def filled(shape: tuple[int, ...], values: np.ndarray) -> np.ndarray:
 
 
 def on_tensors(operation: Operation) -> Any:
-    """The operation as a function of its differentiable inputs, with default options; masks are made up."""
+    """The operation as a function of its differentiable inputs, with default options; other inputs are made up."""
 
     def function(*tensors: Any) -> Any:
         given = iter(tensors)
         shape = np.broadcast_shapes(*(t.shape for t in tensors))
-        inputs = [next(given) if name in operation.differentiable else _mask(shape) for name in operation.inputs]
+        inputs = [
+            next(given) if name in operation.differentiable else _constant(operation.name, shape)
+            for name in operation.inputs
+        ]
         return getattr(TENSORS, operation.name)(*inputs)
 
     return function
 
 
-def _mask(shape: tuple[int, ...]) -> Any:
+def _constant(name: str, shape: tuple[int, ...]) -> Any:
+    """The exponents of `zeta`, and the masks of others."""
     from pullback import asarray
 
-    return asarray(np.array(np.resize([True, False, False, True, True], shape)))
+    values = [2.5, 1.5, 3.0] if name == "zeta" else [True, False, False, True, True]
+    return asarray(np.array(np.resize(values, shape)))
 
 
 def elementwise_shapes() -> Iterator[Sample]:

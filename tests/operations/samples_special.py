@@ -47,6 +47,9 @@ SAMPLES: list[Sample] = [
     _sample("erfc", "tail", 3, 6),
     _sample("erfcx", "plain", -2, 3, jax=False),
     _sample("erfcx", "tail", 3, 40, jax=False),
+    _sample("erfinv", "middle", -0.45, 0.45),
+    _sample("erfinv", "plain", -0.9, 0.9),
+    _sample("erfinv", "tail", 0.95, 0.99),
     _sample("ndtr", "plain", -3, 3),
     _sample("ndtr", "tail", -8, -4),
     _sample("log_ndtr", "plain", -3, 3),
@@ -62,6 +65,15 @@ SAMPLES: list[Sample] = [
     Sample("polygamma", "1", lambda x: pb.polygamma(1, x), (_uniform("trigamma", 0.5, 12),)),
     Sample("polygamma", "3", lambda x: pb.polygamma(3, x), (_uniform("polygamma", 0.5, 6),)),
     Sample("polygamma", "2-negative", lambda x: pb.polygamma(2, x), (_uniform("polygamma-", -1.7, -1.3),)),
+    *[
+        Sample("zeta", case, lambda q, x=x: pb.zeta(x, q), (values,), torch=lambda q, x=x: _torch("zeta")(x, q))
+        for case, x, values in (
+            ("2.5", 2.5, _uniform("zeta", 0.3, 4)),
+            ("far", 1.2, _uniform("zeta far", 4, 60)),
+            ("negative", 3.0, _uniform("zeta negative", -2.8, -2.2)),
+        )
+    ],
+    Sample("zeta", "exponents", lambda q: pb.zeta(np.array([[1.5], [2.0], [9.0]]), q), (_uniform("zetas", 1, 3)[0],)),
     _sample("i0", "plain", -10, 10),
     _sample("i0", "large", 14, 20),
     _sample("i1", "plain", -10, 10),

@@ -6,10 +6,12 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff import base
-from ..autodiff.apply import apply
+from ..autodiff.apply import apply, as_operand
 from ..autodiff.base import PYTHON_SCALARS, TensorBase
 from ..autodiff.creation import asarray, default_dtype
 from ..autodiff.fast import call_for, fast_path
+from ..autodiff.tables import TENSORS
+from ..dtypes import float64
 from ..errors import DtypeError
 from ..operations import OPERATIONS
 from .activations import sigmoid
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfcx", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtr",
-    "polygamma", "xlogy",
+    "digamma", "erf", "erfc", "erfcx", "erfinv", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit",
+    "ndtr", "polygamma", "xlogy", "zeta",
 ]  # fmt: skip
 
 
@@ -58,6 +60,28 @@ def erfcx(x: Any) -> Tensor:
     0.00056419
     """
     return apply(OPERATIONS["erfcx"], (x,))
+
+
+@fast_path
+def erfinv(x: Any) -> Tensor:
+    """The number whose `erf` is x: infinite at -1 and at 1, and not a number outside.
+
+    Parameters
+    ----------
+    x : array of real numbers
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.erfinv(pb.erf(pb.tensor([0.0, 0.25]))), pb.erfinv(pb.tensor(-1.0))
+    (tensor([0.  , 0.25]), tensor(-inf))
+    """
+    return apply(OPERATIONS["erfinv"], (x,))
 
 
 @fast_path
@@ -200,3 +224,41 @@ def polygamma(n: int, x: Any) -> Tensor:
     if order < 0:
         raise ValueError(f"polygamma: the order n must not be negative, got {order}.")
     return digamma(x) if order == 0 else _polygamma(x, order)
+
+
+def zeta(x: Any, q: Any) -> Tensor:
+    """The sum of (q + k)**-x over k = 0, 1, 2, ...: Hurwitz' zeta function. With q = 1 it is Riemann's.
+
+    Parameters
+    ----------
+    x : array or number
+        The exponents. At 1 the sum is infinite, and below it does not exist. They have no gradient.
+    q : array or number
+        Where the sum begins. At 0, -1, ... it is infinite; between them it exists for integer exponents.
+
+    Returns
+    -------
+    Tensor
+        In the shape to which both broadcast.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.zeta(2.0, pb.tensor([1.0, 2.0], dtype=pb.float64))
+    tensor([1.64493407, 0.64493407], dtype=float64)
+    """
+    x, q = _floats("zeta", x), _floats("zeta", q)
+    if isinstance(q, base.Tensor) and type(x) in PYTHON_SCALARS:
+        x = _number_beside(x, q)
+    elif isinstance(x, base.Tensor) and type(q) in PYTHON_SCALARS:
+        q = _number_beside(q, x)
+    return apply(OPERATIONS["zeta"], (x, q))
+
+
+def _floats(name: str, x: Any) -> Any:
+    """An operand as a tensor of floating-point numbers; numbers and None stay what they are."""
+    x = as_operand(x, OPERATIONS[name])
+    kind = "complex" if type(x) is complex else x.dtype.kind if isinstance(x, base.Tensor) else "float"
+    if kind == "complex":
+        raise DtypeError(f"{name}: expected real numbers, got complex ones.")
+    return x if kind == "float" else TENSORS.astype(x, x._backend.raw_dtype(float64))

@@ -46,6 +46,12 @@ def rules(xp: Any, op: Any) -> None:
         "ndtr", lambda g, x, x_dtype: g * narrowed(NORMAL_DENSITY_AT_0 * exp_of_square(x, -0.5), x_dtype), **native
     )  # fmt: skip
 
+    def erfinv_x(g: Any, x_dtype: Any, out: Any) -> Any:
+        out = wide(out)
+        return g * narrowed(xp.exp(out * out) / TWO_OVER_ROOT_PI, x_dtype)
+
+    unary("erfinv", erfinv_x)
+
     def log_ndtr_x(g: Any, x: Any, x_dtype: Any, out: Any) -> Any:
         x, out = wide(x), wide(out)
         negative = x < 0
@@ -60,6 +66,12 @@ def rules(xp: Any, op: Any) -> None:
     unary("gammaln", lambda g, x: g * xp.digamma(x))
     unary("digamma", lambda g, x: g * xp.polygamma(x, 1), scipy="digamma psi")
     unary("polygamma", lambda g, x, n: g * xp.polygamma(x, n + 1), "n", scipy="")
+
+    def zeta_q(g: Any, x: Any, q: Any, q_dtype: Any) -> Any:
+        x = wide(x)
+        return g * narrowed(-x * xp.zeta(x + 1, wide(q)), q_dtype)
+
+    op("zeta", "x q", real=True, q=zeta_q)
 
     def over_x(value: Any, x: Any) -> Any:
         """value / x, and its limit 1/2 at zero, for a function that begins x/2."""

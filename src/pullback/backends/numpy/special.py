@@ -42,6 +42,18 @@ for _name, _formula in vars(_formulas).items():
         globals()[_name] = _partial(_blockwise, _formula, _name not in _formulas.IN_DOUBLE)
 
 
+def zeta(x: Any, q: Any) -> Any:
+    x, q = _np.broadcast_arrays(x, q)
+    dtype = _np.result_type(x, q)
+    with _np.errstate(all="ignore"):
+        out = _formulas._zeta_of_positive(_np, x.astype(_np.float64), q.astype(_np.float64))
+        others = ~(q > 0)
+        if others.any():
+            out = _np.asarray(out)
+            out[others] = _formulas._zeta_of_others(_np, x[others].astype(_np.float64), q[others].astype(_np.float64))
+        return out.astype(dtype)
+
+
 def xlogy(x: Any, y: Any) -> Any:
     x, y = _np.asarray(x), _np.asarray(y)
     with _np.errstate(all="ignore"):

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ... import coefficients as table
+from .core import raw_dtype
 
 _SQRT_HALF = math.sqrt(0.5)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -98,6 +99,22 @@ def erfcx(xp: Any, x: Any) -> Any:
     growth = _exp_of_square(xp, xp.where(negative, xp.minimum(size, 30.0), 0.0), 1.0)
     positive = _erfcx_positive(size)
     return xp.where(negative, 2 * growth - positive, positive)
+
+
+def erfinv(xp: Any, x: Any) -> Any:
+    size = xp.abs(x)
+    is_central = size <= 0.5
+    central = xp.where(is_central, size, 0.0)
+    central = central * _ratio(central * central, table.ERFINV_CENTER_NUMERATOR, table.ERFINV_CENTER_DENOMINATOR)
+    rest = xp.where(is_central, 0.5, 1 - size)
+    w = xp.sqrt(-xp.log(xp.where(rest == 0, 0.5, rest)))
+    middle, tail = xp.where(w < 2.25, w, 2.25), xp.where(w < 2.25, 2.25, w)
+    outer = w * xp.where(
+        w < 2.25,
+        _ratio(middle, table.ERFINV_MIDDLE_NUMERATOR, table.ERFINV_MIDDLE_DENOMINATOR),
+        _ratio(tail, table.ERFINV_TAIL_NUMERATOR, table.ERFINV_TAIL_DENOMINATOR),
+    )
+    return xp.copysign(xp.where(is_central, central, xp.where(rest == 0, math.inf, outer)), x)
 
 
 def ndtr(xp: Any, x: Any) -> Any:
@@ -197,6 +214,49 @@ def _cotangent_derivative(n: int) -> tuple[float, ...]:
         for k, c in enumerate(slope):
             coefficients[k + 2] -= c
     return tuple(coefficients)
+
+
+# -- the zeta function -----------------------------------------------------------------------------
+
+
+def zeta(xp: Any, x: Any, q: Any) -> Any:
+    """The sum of (q + k)**-x over k >= 0, which is Hurwitz' zeta function."""
+    wide_x, wide_q = xp.widened(x), xp.widened(q)
+    positive = wide_q > 0
+    value = _zeta_of_positive(xp, wide_x, xp.where(positive, wide_q, xp.ones_like(wide_q)))
+    value = xp.where(positive, value, _zeta_of_others(xp, wide_x, xp.where(positive, -0.5, wide_q)))
+    return xp.narrowed(value, raw_dtype(x + q))
+
+
+def _zeta_of_positive(xp: Any, x: Any, q: Any) -> Any:
+    """By the Euler-Maclaurin sum; where its terms grow, they are too small beside the first powers to count."""
+    regular = x > 1
+    s = xp.where(regular, x, 2.0)
+    total = q**-s
+    for k in range(1, 10):
+        total = total + (q + k) ** -s
+    y = q + 10
+    slow = xp.minimum(s, 50 * y)
+    inverse = 1 / y
+    factor = slow * inverse
+    series = table.BERNOULLI[0] / 2 * factor
+    for k, bernoulli in enumerate(table.BERNOULLI[1:], 2):
+        factor = factor * ((slow + (2 * k - 3)) * inverse) * ((slow + (2 * k - 2)) * inverse)
+        series = series + bernoulli / math.factorial(2 * k) * factor
+    total = total + y ** (1 - s) / (s - 1) + y**-s * (0.5 + series)
+    return xp.where(x == 1, math.inf, xp.where(regular, total, math.nan))
+
+
+def _zeta_of_others(xp: Any, x: Any, q: Any) -> Any:
+    """For q <= 0, where powers exist for integers x alone: by its period 1 without the terms that it has more."""
+    floor = xp.floor(q)
+    is_pole = q == floor
+    inside = xp.where(is_pole, -0.5, q)
+    up, down = xp.ceil(inside) - inside, inside - xp.floor(inside)
+    more = _zeta_of_positive(xp, x, up) - _zeta_of_positive(xp, x, 1 - inside)
+    value = _zeta_of_positive(xp, x, down) + (1 - 2 * xp.remainder(x, 2.0)) * more
+    value = xp.where(x == xp.floor(x), value, math.nan)
+    return xp.where(xp.logical_and(is_pole, x >= 1), math.inf, value)
 
 
 # -- modified Bessel functions ---------------------------------------------------------------------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..autodiff import base
 from ..autodiff.apply import apply
+from ..autodiff.base import PYTHON_SCALARS
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
-from ..dtypes import float64
 from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -106,9 +107,13 @@ def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan:
     >>> pb.isclose(pb.asarray([1.0, 2.0, pb.inf]), pb.asarray([1.000001, 2.1, pb.inf]))
     tensor([ True, False,  True])
     """
+    if type(y) in PYTHON_SCALARS and isinstance(x, base.Tensor):
+        y = asarray(y, device=x.device)
+    elif type(x) in PYTHON_SCALARS and isinstance(y, base.Tensor):
+        x = asarray(x, device=y.device)
     x, y = asarray(x).detach(), asarray(y).detach()
     if y.dtype.kind not in ("float", "complex"):
-        y = TENSORS.astype(y, y._backend.raw_dtype(float64))  # differences of integers may wrap around
+        y = y * 1.0  # differences of integers may wrap around
     same = TENSORS.equal(x, y)
     is_finite = TENSORS.isfinite(y)
     reference = TENSORS.where(TENSORS.logical_and(is_finite, TENSORS.logical_not(same)), y, 0)

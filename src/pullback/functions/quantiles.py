@@ -10,7 +10,7 @@ import numpy as np
 from ..autodiff import base
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
-from ..dtypes import float64, int64
+from ..dtypes import int64
 from ..errors import DtypeError, ShapeError
 from .axes import all_axes, negative_axes
 from .elementwise import clip, lerp
@@ -21,41 +21,32 @@ if TYPE_CHECKING:
 __all__ = ["quantile"]
 
 
-def _line(alpha: float, beta: float) -> Callable[[Any, int], Any]:
+def _line(alpha: float, beta: float) -> Callable[[Any, Any, int], Any]:
     """Between the elements, which lie at q = (i + 1 - alpha) / (n + 1 - alpha - beta)."""
-    return lambda q, n: n * q + (alpha + q * (1 - alpha - beta)) - 1
+    return lambda xp, q, n: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-def _first_below(q: Any, n: int) -> Any:
-    return TENSORS.ceil(n * q - 1)
-
-
-def _average_of_steps(q: Any, n: int) -> Any:
+def _average_of_steps(xp: Any, q: Any, n: int) -> Any:
     place = n * q - 1
-    step = TENSORS.ceil(place)
-    return TENSORS.where(TENSORS.equal(place, step), place + 0.5, step)
+    step = xp.ceil(place)
+    return xp.where(xp.equal(place, step), place + 0.5, step)
 
 
-def _nearest_observation(q: Any, n: int) -> Any:
+def _nearest_observation(xp: Any, q: Any, n: int) -> Any:
     place = n * q - 1.5
-    step = TENSORS.floor(place)
-    is_even = TENSORS.logical_and(TENSORS.equal(place, step), TENSORS.equal(TENSORS.remainder(step, 2), 1))
-    return TENSORS.where(is_even, step, step + 1)
-
-
-def _middle(q: Any, n: int) -> Any:
-    place = (n - 1) * q
-    return (TENSORS.floor(place) + TENSORS.ceil(place)) / 2
+    step = xp.floor(place)
+    is_even = xp.logical_and(xp.equal(place, step), xp.equal(xp.remainder(step, 2), 1))
+    return xp.where(is_even, step, step + 1)
 
 
 #: The place of a quantile among n sorted elements, by the names of the methods; between two it lies between them.
-_PLACES: dict[str, Callable[[Any, int], Any]] = {
-    "linear": lambda q, n: (n - 1) * q,
-    "lower": lambda q, n: TENSORS.floor((n - 1) * q),
-    "higher": lambda q, n: TENSORS.ceil((n - 1) * q),
-    "midpoint": _middle,
-    "nearest": lambda q, n: TENSORS.round((n - 1) * q),
-    "inverted_cdf": _first_below,
+_PLACES: dict[str, Callable[[Any, Any, int], Any]] = {
+    "linear": lambda xp, q, n: (n - 1) * q,
+    "lower": lambda xp, q, n: xp.floor((n - 1) * q),
+    "higher": lambda xp, q, n: xp.ceil((n - 1) * q),
+    "midpoint": lambda xp, q, n: (xp.floor((n - 1) * q) + xp.ceil((n - 1) * q)) / 2,
+    "nearest": lambda xp, q, n: xp.round((n - 1) * q),
+    "inverted_cdf": lambda xp, q, n: xp.ceil(n * q - 1),
     "averaged_inverted_cdf": _average_of_steps,
     "closest_observation": _nearest_observation,
     "interpolated_inverted_cdf": _line(0.0, 1.0),
@@ -107,12 +98,14 @@ def quantile(x: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdi
     if not count:
         raise ShapeError(f"quantile: there are no elements along axis {axis} of a tensor of shape {x.shape}.")
     if x.dtype.kind != "float" and method not in _PICKING:
-        x = TENSORS.astype(x, x._backend.raw_dtype(float64))
-    q = _shares(q, x)
+        x = x * 1.0
+    shares = _shares(q)
     kept = tuple([a for a in all_axes(x.ndim) if a not in axes])
     sizes = tuple([x.shape[a] for a in kept])
     rows = TENSORS.reshape(TENSORS.permute_dims(x, kept + axes), (*sizes, count))
-    places = clip(TENSORS.reshape(_PLACES[method](q, count), (q.size,)), 0.0, count - 1.0)
+    of_tensors = isinstance(shares, base.Tensor)
+    places = _PLACES[method](TENSORS if of_tensors else np, shares.reshape((shares.size,)), count)
+    places = (clip if of_tensors else np.clip)(places, 0.0, count - 1.0)
     found = _at(TENSORS.sort(rows, (-1,), False, True), places, method in _PICKING)
     if x.dtype.kind == "float":
         has_nan = TENSORS.any(TENSORS.isnan(rows), (-1,), True)
@@ -120,10 +113,11 @@ def quantile(x: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdi
     found = TENSORS.permute_dims(found, (-1, *range(-1 - len(kept), -1)))
     if keepdims:
         sizes = tuple([1 if a in axes else n for a, n in zip(all_axes(x.ndim), x.shape)])
-    return TENSORS.reshape(found, (*q.shape, *sizes))
+    return TENSORS.reshape(found, (*shares.shape, *sizes))
 
 
-def _shares(q: Any, x: Tensor) -> Tensor:
+def _shares(q: Any) -> Any:
+    """A tensor, or an array of NumPy's in double precision, whatever precision there is elsewhere."""
     if isinstance(q, base.Tensor):
         if q.dtype.kind != "float":
             raise DtypeError(f"quantile: q must be floating-point numbers, got {q.dtype.name}.")
@@ -134,22 +128,25 @@ def _shares(q: Any, x: Tensor) -> Tensor:
         raise DtypeError(f"quantile: q must be a number or an array of numbers, got {q!r:.60}.") from None
     if not np.all((shares >= 0) & (shares <= 1)):
         raise ValueError(f"quantile: q must be from 0 to 1, got {q!r:.60}.")
-    return asarray(shares, device=x.device)
+    return shares
 
 
-def _at(ordered: Tensor, places: Tensor, picking: bool) -> Tensor:
+def _at(ordered: Tensor, places: Any, picking: bool) -> Tensor:
     """What is at places along the last axis, or between them."""
-    backend = ordered._backend
-    lower = TENSORS.floor(places.detach())
-
-    def element(place: Tensor) -> Tensor:
-        return TENSORS.take(ordered, TENSORS.astype(place, backend.raw_dtype(int64)), -1)
-
-    below = element(lower)
+    if isinstance(places, base.Tensor):
+        backend = ordered._backend
+        fixed = places.detach()
+        lower, upper = TENSORS.floor(fixed), TENSORS.ceil(fixed)
+        share = TENSORS.astype(places - lower, backend.raw_dtype(ordered.dtype))
+        lower, upper = (TENSORS.astype(place, backend.raw_dtype(int64)) for place in (lower, upper))
+        below, above = (TENSORS.take(ordered, place, -1) for place in (lower, upper))
+    else:
+        lower, upper = (place.astype(np.int64) for place in (np.floor(places), np.ceil(places)))
+        shares = (places - lower).astype(np.float64 if ordered.dtype.itemsize == 8 else np.float32)
+        share = asarray(shares, dtype=ordered.dtype, device=ordered.device)
+        below, above = ordered[..., lower], ordered[..., upper]
     if picking:
         return below
-    above = element(TENSORS.ceil(places.detach()))
-    share = TENSORS.astype(places - lower, backend.raw_dtype(ordered.dtype))
     same = TENSORS.logical_and(TENSORS.isinf(below), TENSORS.equal(below, above))  # whose difference is no number
     between = lerp(TENSORS.where(same, 0.0, below), TENSORS.where(same, 0.0, above), share)
     return TENSORS.where(same, below, between)

@@ -8,7 +8,6 @@ from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
 from ..backends.axis_slice import axis_slice
-from ..dtypes import float64
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axis
@@ -105,7 +104,7 @@ def logcumsumexp(x: Any, /, axis: int | None = None) -> Tensor:
     """
     x, along = _along("logcumsumexp", x, axis)
     if x.dtype.kind != "float":
-        x = TENSORS.astype(x, x._backend.raw_dtype(float64))
+        x = x * 1.0
     dtype, x = x._backend.raw_dtype(x.dtype), TENSORS.widened(x)
     # The sums are those of exp(x - largest so far), which shrink whenever there is a new largest element.
     largest = _running(x.detach(), along, True)[0]

@@ -66,7 +66,7 @@ def test_flatten_takes_no_axis() -> None:
 @pytest.mark.parametrize(
     "name",
     ["argmax", "bitwise_and", "ceil", "erf", "floor", "gelu", "greater", "hypot", "less", "max", "maximum", "median",
-     "min", "relu", "remainder", "sigmoid", "signbit", "silu", "softplus", "sort", "trunc"],
+     "min", "relu", "remainder", "log_sigmoid", "signbit", "elu", "softplus", "sort", "trunc"],
 )  # fmt: skip
 def test_complex_numbers_on_torch(name: str) -> None:
     require("torch")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class StandardKernels(Kernels):
     def composed(self, name: str) -> Any:
         """The kernel made of others; one of an array of real numbers is given what it is written for."""
         kernel, operation = portable.bind(name, self), OPERATIONS.get(name)
+        if operation is not None and name in IN_DOUBLE and operation.arity > 1:
+            return partial(self._in_double, kernel)
         if operation is None or not (operation.real and operation.inputs == ("x",)):
             return kernel
         backend, keeps_integers, in_double = self._backend, name == "relu", name in IN_DOUBLE
@@ -69,6 +72,12 @@ class StandardKernels(Kernels):
             return self.astype(made, x.dtype)
 
         return of_reals
+
+    def _in_double(self, kernel: Any, *inputs: Any) -> Any:
+        """A formula of several arrays in the widest precision there is, rounded to theirs."""
+        arrays = self.together(inputs)
+        wide = self._backend.raw_dtype(self._backend.widest_float())
+        return self.astype(kernel(*[self.astype(x, wide) for x in arrays]), arrays[0].dtype)
 
     def _standard(self, name: str) -> Any:
         """The namespace's own function as a kernel, if `name` is one of the standard's."""

@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 from ... import coefficients as table
-from .core import raw_dtype
 
 _SQRT_HALF = math.sqrt(0.5)
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -36,7 +35,7 @@ def _is_single(x: Any) -> bool:
 
 
 #: Formulas that lose too many digits in single precision.
-IN_DOUBLE = frozenset(("gammaln", "digamma", "polygamma", "i0", "i0e", "i1", "i1e"))
+IN_DOUBLE = frozenset(("gammaln", "digamma", "polygamma", "i0", "i0e", "i1", "i1e", "zeta"))
 
 
 def logit(xp: Any, x: Any) -> Any:
@@ -221,11 +220,9 @@ def _cotangent_derivative(n: int) -> tuple[float, ...]:
 
 def zeta(xp: Any, x: Any, q: Any) -> Any:
     """The sum of (q + k)**-x over k >= 0, which is Hurwitz' zeta function."""
-    wide_x, wide_q = xp.widened(x), xp.widened(q)
-    positive = wide_q > 0
-    value = _zeta_of_positive(xp, wide_x, xp.where(positive, wide_q, xp.ones_like(wide_q)))
-    value = xp.where(positive, value, _zeta_of_others(xp, wide_x, xp.where(positive, -0.5, wide_q)))
-    return xp.narrowed(value, raw_dtype(x + q))
+    positive = q > 0
+    value = _zeta_of_positive(xp, x, xp.where(positive, q, 1.0))
+    return xp.where(positive, value, _zeta_of_others(xp, x, xp.where(positive, -0.5, q)))
 
 
 def _zeta_of_positive(xp: Any, x: Any, q: Any) -> Any:

@@ -17,7 +17,9 @@ INNER = frozenset(
     ("convolution_weight_gradient", "pool_gather", "pool_scatter", "recurrence", "rotate_pairs", "take_transposed")
 )
 #: What needs an order of numbers, which complex ones have on NumPy alone.
-ORDERED = frozenset(("amax", "amin", "max", "max_pool", "maximum", "min", "minimum", "sort", "argmax", "argmin", "argsort"))
+ORDERED = frozenset(
+    ("amax", "amin", "max", "max_pool", "maximum", "min", "minimum", "sort", "argmax", "argmin", "argsort")
+)
 
 
 def longer(x):

@@ -62,7 +62,7 @@ for _reduction in REDUCTIONS:
             (X, TARGET),
             torch=_torch(name, reduction=_reduction),
         )
-        for name in ("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits")
+        for name in ("mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits")
     ]
     SAMPLES += [
         Sample(
@@ -79,13 +79,6 @@ for _reduction in REDUCTIONS:
             (X, TARGET, rng("w").uniform(0.5, 2, (4, 1)), rng("p").uniform(0.5, 2, 3)),
         ),
         Sample(
-            "smooth_l1_loss",
-            f"beta-{_reduction}",
-            lambda x, t, r=_reduction: pb.smooth_l1_loss(x, t, r, 0.5),
-            (X, TARGET),
-            torch=_torch("smooth_l1_loss", reduction=_reduction, beta=0.5),
-        ),
-        Sample(
             "binary_cross_entropy",
             _reduction,
             lambda x, t, r=_reduction: pb.binary_cross_entropy(x, t, reduction=r),
@@ -93,23 +86,11 @@ for _reduction in REDUCTIONS:
             torch=_torch("binary_cross_entropy", reduction=_reduction),
         ),
         Sample(
-            "binary_cross_entropy",
-            f"weight-{_reduction}",
-            lambda x, t, w, r=_reduction: pb.binary_cross_entropy(x, t, w, r),
-            (SHARES, TARGET, rng("w").uniform(0.5, 2, 3)),
-        ),
-        Sample(
             "nll_loss",
             _reduction,
             lambda x, r=_reduction: pb.nll_loss(x, CLASSES, reduction=r),
             (LOGITS,),
             torch=_torch("nll_loss", CLASSES, reduction=_reduction),
-        ),
-        Sample(
-            "nll_loss",
-            f"weight-{_reduction}",
-            lambda x, w, r=_reduction: pb.nll_loss(x, CLASSES, w, reduction=r),
-            (LOGITS, CLASS_WEIGHTS),
         ),
         Sample(
             "binary_cross_entropy_with_logits",
@@ -134,6 +115,25 @@ SAMPLES += [
         (LOGITS[0, :, 0].copy(), PROBABILITIES[0, :, 0].copy()),
     ),
     Sample(
+        "smooth_l1_loss",
+        "beta",
+        lambda x, t: pb.smooth_l1_loss(x, t, "mean", 0.5),
+        (X, TARGET),
+        torch=_torch("smooth_l1_loss", reduction="mean", beta=0.5),
+    ),
+    Sample(
+        "binary_cross_entropy",
+        "weight",
+        lambda x, t, w: pb.binary_cross_entropy(x, t, w, "sum"),
+        (SHARES, TARGET, rng("w").uniform(0.5, 2, 3)),
+    ),
+    Sample(
+        "nll_loss",
+        "weight",
+        lambda x, w: pb.nll_loss(x, CLASSES, w, reduction="mean"),
+        (LOGITS, CLASS_WEIGHTS),
+    ),
+    Sample(
         "nll_loss",
         "weight-two-dimensional",
         lambda x: pb.nll_loss(x, np.array([2, 0, 1, 1]), CLASS_WEIGHTS),
@@ -147,11 +147,8 @@ SAMPLES += [
             f"{_reduction}-{_kind}",
             lambda x, t, r=_reduction, is_log=_kind == "logs": pb.kl_div(x, t, r, is_log),
             (X, TARGET if _kind == "plain" else X[::-1].copy()),
-            torch=None  # PyTorch's mean warns that it will be another one
-            if _reduction == "mean"
-            else _torch("kl_div", reduction=_reduction, log_target=_kind == "logs"),
+            torch=_torch("kl_div", reduction=_reduction, log_target=_kind == "logs"),
         )
-        for _reduction in (*REDUCTIONS, "batchmean")
-        for _kind in ("plain", "logs")
+        for _reduction, _kind in (("batchmean", "plain"), ("none", "logs"), ("sum", "plain"))
     ],
 ]

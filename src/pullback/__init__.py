@@ -96,6 +96,7 @@ if _TYPE_CHECKING:
     from .mlp import Mlp, MlpGradients, Scratch
     from .tape import GradientTape
     from .transforms.checking import gradcheck
+    from .transforms.per_example import per_example_grad, per_example_norms
 
 _SUBMODULES = ("data", "fft", "linalg", "models", "nn", "optim", "peft", "quant", "train")
 _LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
@@ -115,6 +116,7 @@ _LATER = {  # what a program that only differentiates need not wait for: loaded 
         "mlp": "Mlp MlpGradients Scratch",
         "tape": "GradientTape",
         "transforms.checking": "gradcheck",
+        "transforms.per_example": "per_example_grad per_example_norms",
     }.items()
     for name in names.split()
 }

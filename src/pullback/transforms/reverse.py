@@ -142,7 +142,7 @@ def _differentiated(
 ) -> tuple[Pass, list[Tensor]]:
     """A scalar function run on its arguments, and its gradients."""
     done = Pass(f, Arguments(transform, args, argnums), kwargs, has_aux)
-    loss = _scalar(transform, done.output)
+    loss = differentiable_scalar(transform, done.output)
     pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
     guarded = guard.is_asked_for() and loss is not None and loss.requires_grad
     if guarded:
@@ -151,7 +151,7 @@ def _differentiated(
     return done, [_conj(g) for g in done.gradients(pairs, guarded=guarded)]
 
 
-def _scalar(transform: str, output: Any) -> Tensor | None:
+def differentiable_scalar(transform: str, output: Any) -> Tensor | None:
     """The loss to differentiate, or None for a constant that no argument went into."""
     if not isinstance(output, Tensor):
         if isinstance(output, (int, float)):

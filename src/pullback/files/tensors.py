@@ -17,6 +17,17 @@ from .safetensors import read_arrays, write_arrays
 def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors or arrays of any library, by name, to a safetensors file; whole or not at all.
 
+    Parameters
+    ----------
+    tensors : mapping of str to array
+        Tensors or arrays of any library, by name.
+    path : str or path
+        Where to write.
+    metadata : mapping of str to str, optional
+        Other strings to keep in the file's head.
+
+    Examples
+    --------
     >>> import pullback as pb, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
     >>> pb.save({"weight": pb.eye(2)}, path)
@@ -51,6 +62,12 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool 
     Returns
     -------
     dict of str to Tensor
+        The tensors by name; they require no gradient.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is cut off, damaged or of another format.
 
     Examples
     --------

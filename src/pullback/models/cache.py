@@ -36,6 +36,7 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all keys and values."""
         return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
 
     def layer(self, number: int, places: Tensor) -> LayerCache:

@@ -40,12 +40,14 @@ class Generation:
     Parameters
     ----------
     model : LanguageModel
+        What generates.
     samples : int
         How many texts are generated together.
     capacity : int
         The most tokens that a text can have.
     compile : bool, optional
-        By default steps are compiled where they can be: where llvmlite is installed, and on devices with a compiler.
+        By default steps are compiled where they can be: where llvmlite is installed, and on devices with a
+        compiler.
 
     Examples
     --------

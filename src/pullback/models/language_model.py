@@ -26,9 +26,10 @@ IGNORED = -100  # the label of tokens without a loss
 class LanguageModel(Module):
     """Logits of the next token (samples, length, vocabulary) for tokens (samples, length).
 
-    With `segments`, numbers in the shape of the tokens, a row holds several texts that do not see each other;
-    `positions` are the places of the tokens in their texts, from 0 on (0, 1, 2, ... in the whole row without).
-    Make one with `pb.models.load`, `pb.models.qwen3`, `pb.models.qwen2` or `pb.models.llama3`.
+    It is called as `model(tokens)`. With `segments`, numbers in the shape of the tokens, a row holds several texts that
+    do not see each other; `positions` are the places of the tokens in their texts, from 0 on (0, 1, 2, ... in the whole
+    row without). Make one with `pb.models.load`, `pb.models.qwen3`, `pb.models.qwen2` or `pb.models.llama3`; `weights`
+    come from there.
 
     >>> import pullback as pb
     >>> config = pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=64, intermediate_size=128,

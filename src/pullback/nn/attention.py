@@ -21,14 +21,35 @@ from .module import Module, Parameter
 
 
 class MultiheadAttention(Module):
-    """Attention of `num_heads` heads between projections of query, key and value; gives (output, shares or None).
+    """Attention of several heads between projections of query, key and value: (output, shares or None).
 
-    Inputs are (length, samples, width), with `batch_first` (samples, length, width); the samples may be left out. In
+    It is called as `attention(query, key, value)`. Inputs are (length, samples, width); the samples may be left out. In
     `key_padding_mask` (samples, keys) and `attn_mask` (queries, keys) or (samples * heads, queries, keys), True
     *hides*, and floating-point numbers are added to the scores. `is_causal` hides the future, with or without a mask
-    beside it. With `need_weights` the second result is the shares (before dropout), averaged over the heads unless told
-    otherwise; without, attention is faster. A query that sees nothing gives the output of a zero.
+    beside it. With `need_weights` the second result is the shares (before dropout), averaged over the heads unless
+    `average_attn_weights=False`; without, attention is faster. A query that sees nothing gives the output of a zero.
 
+    Parameters
+    ----------
+    embed_dim : int
+        The width of queries and of outputs.
+    num_heads : int
+        The number of heads, which divides `embed_dim`.
+    dropout : float
+        The probability that a share is zero, in training.
+    bias : bool
+        Whether the projections have biases.
+    kdim, vdim : int, optional
+        The widths of keys and values, by default `embed_dim`.
+    batch_first : bool
+        Whether inputs and outputs are (samples, length, width) instead.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> attention = pb.nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = pb.random.normal((3, 5, 8))

@@ -15,10 +15,18 @@ __all__ = ["Accumulation"]
 class Accumulation:
     """Adds up the gradients of micro-batches and divides them by their total weight.
 
-    Give the *sum* of the losses of each micro-batch, and its weight: the number of samples, or of tokens that are
-    not masked. The result is the gradient of the mean over all of them, whatever the sizes of the micro-batches; the
-    mean of their means, which frameworks usually take, is something else as soon as the sizes differ.
+    Give the *sum* of the losses of each micro-batch, and its weight: the number of samples, or of tokens that are not
+    masked. The result is the gradient of the mean over all of them, whatever the sizes of the micro-batches; the mean
+    of their means, which frameworks usually take, is something else as soon as the sizes differ.
 
+    Parameters
+    ----------
+    scaler : LossScaler, optional
+        Losses are scaled with it, and `step` is its `step`. Call `scaler.update()` after that, and not between
+        micro-batches.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.1)
@@ -31,9 +39,6 @@ class Accumulation:
     True
     >>> w
     tensor([0.6], requires_grad=True)
-
-    With a `scaler` (`pb.optim.LossScaler`) the losses are scaled and `step` is the scaler's; call `scaler.update()`
-    after it, and not between micro-batches.
     """
 
     def __init__(self, scaler: Any = None) -> None:

@@ -32,8 +32,9 @@ class Optimizer:
     """The base of all optimizers; a subclass has options, and a formula in `update` that runs on every backend.
 
     `params` are tensors, (name, tensor) pairs, or groups of them: dicts with "params" and options of their own.
-    Writable NumPy arrays are parameters too: they are updated in place, and `step` is given their gradients.
-    Half-precision parameters are updated in float32, in which their state is kept, and rounded once per step.
+    `defaults` are the options of groups that do not have their own. Writable NumPy arrays are parameters too: they are
+    updated in place, and `step` is given their gradients. Half-precision parameters are updated in float32, in which
+    their state is kept, and rounded once per step.
 
     >>> import pullback as pb
     >>> class SignDescent(pb.optim.Optimizer):
@@ -186,12 +187,24 @@ class Optimizer:
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self, grads: Any = None) -> Any:
-        """Update the parameters. Those without a gradient stay as they are; an error changes nothing.
+        """Update the parameters.
 
-        `grads` is None for the gradients that `backward` left in `.grad` (a frozen tensor's is not used), a
-        `pb.Gradients`, or a list with a gradient or None per parameter. A function is called first: it leaves
-        gradients in `.grad` and returns the loss, which `step` then returns.
+        Parameters without a gradient stay as they are; an error changes nothing.
 
+        Parameters
+        ----------
+        grads : Gradients, list or callable, optional
+            A `pb.Gradients`, or a list with a gradient or None per parameter. By default the gradients that
+            `backward` left in `.grad` (a frozen tensor's is not used). A function is called first: it leaves
+            gradients in `.grad` and returns the loss.
+
+        Returns
+        -------
+        Tensor or None
+            What the function returned, if one was given.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
         >>> optimizer = pb.optim.SGD([w], lr=0.1)

@@ -15,9 +15,17 @@ __all__ = ["Scheduler"]
 class Scheduler:
     """Sets the rates of all groups to their own base rate times the schedule's factor; call `step` after each step.
 
-    The base rate is the "lr" that a group has when it is first seen, kept in the group as "initial_lr". Any function
-    from the number of steps to a factor is a schedule.
+    The base rate is the "lr" that a group has when it is first seen, kept in the group as "initial_lr".
 
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates to set.
+    schedule : Schedule or callable
+        One of `pb.optim.schedules`, or any function from the number of steps to a factor.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.1)

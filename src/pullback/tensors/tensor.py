@@ -41,8 +41,16 @@ class Tensor(
 ):
     """An array with value semantics that can be differentiated. Make one with `pullback.tensor` or `asarray`.
 
-    Clones and views share memory with what they were made from; a write copies first if anybody
+    Operators and NumPy's functions work on it, and the functions of `pullback` are methods too: `x.sum(axis=0)` is
+    `pb.sum(x, axis=0)`. Clones and views share memory with what they were made from; a write copies first if anybody
     else still needs the old values, so no tensor ever changes through another one.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> loss = (w**2).sum()
+    >>> loss.backward()
+    >>> w.grad
+    tensor([2., 4.])
     """
 
     __slots__ = ()

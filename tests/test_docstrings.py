@@ -19,6 +19,8 @@ NAMESPACES = (
 SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Notes", "Examples")
 #: Arguments that mean the same everywhere, which the docstring of `pullback` explains.
 FAMILIAR = {"x", "y", "x1", "x2", "axis", "keepdims", "dtype", "device", "generator", "shape"}
+#: Classes whose methods the engine calls, not users: see `backends.protocol` and `autodiff.checkpointing`.
+BACKENDS = {"Autodiff", "NoCheckpointing", "BalancedCheckpointing", "BudgetCheckpointing"}
 
 
 class Docstring(NamedTuple):
@@ -129,7 +131,10 @@ def pointed_at(text: str, name: str) -> str:
 
 
 def is_named(parameter: str, text: str) -> bool:
-    return re.search(rf"\b{re.escape(parameter.strip('*'))}\b", text) is not None
+    """Whether a text says something of a parameter; letters alone could be anything."""
+    word = re.escape(parameter.strip("*"))
+    marked = rf"`[^`]*\b{word}\b[^`]*`|\b{word}=|^[\w, ]*\b{word}\b[\w, ]* : "
+    return re.search(marked if len(word) < 3 else rf"\b{word}\b", text, re.MULTILINE) is not None
 
 
 def test_summaries_are_one_sentence_on_one_line():
@@ -139,9 +144,15 @@ def test_summaries_are_one_sentence_on_one_line():
 
 
 def test_docstrings_name_every_parameter():
+    """In the text, in that of the class, or in that of what either points to."""
     wrong = {}
-    for name in FUNCTIONS:
-        known = text_of(name) + pointed_at(text_of(name), name)
+    for name in NAMES:
+        owner = "" if name in FUNCTIONS else name.rpartition(".")[0]
+        if owner in BACKENDS or is_exception(value_of(name)):
+            continue
+        bases = value_of(owner).__mro__ if owner else ()
+        texts = [text_of(name), *(str(inspect.getdoc(base)) for base in bases)]
+        known = "\n".join([*texts, *(pointed_at(text, name) for text in texts)])
         wrong[name] = [p for p in parameters_of(value_of(name)) if p not in FAMILIAR and not is_named(p, known)]
     assert {name: missing for name, missing in wrong.items() if missing} == {}, "nothing is said of these parameters"
 

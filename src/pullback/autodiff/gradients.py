@@ -147,7 +147,7 @@ class Gradients:
             self._write(lambda g: TENSORS.maximum(TENSORS.minimum(g, float(limit)), -float(limit)))
 
     def scale(self, factor: float) -> None:
-        """Multiply every gradient by a finite number."""
+        """Multiply every gradient by the finite number `factor`."""
         if not math.isfinite(factor):
             raise ValueError(f"scale: the factor must be finite, got {factor!r}.")
         lists = in_lists(self._by_node.values())
@@ -165,7 +165,7 @@ class Gradients:
             g[...] = 0.0
 
     def add(self, other: Gradients) -> None:
-        """Add another container's gradients, entry by entry; entries that are only there are taken over."""
+        """Add the gradients in `other`, entry by entry; entries that are only there are taken over."""
         for node, g in other._by_node.items():
             mine = self._by_node.get(node)
             if mine is not None and (mine.shape != g.shape or mine.dtype != g.dtype):

@@ -57,7 +57,7 @@ class ArrayDataset:
         return tuple([array[index] for array in self.arrays])
 
     def batch(self, indices: Any) -> tuple[Any, ...]:
-        """The samples at a slice or at an array of integers, as a batch."""
+        """The samples at `indices`, a slice or an array of integers, as a batch."""
         return self[indices]
 
     def __repr__(self) -> str:

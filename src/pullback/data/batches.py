@@ -136,7 +136,7 @@ class Batches:
         return {"epoch": self.epoch, "position": self.position, **{name: getattr(self, name) for name in _KEPT}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken; refused if the batches to come would be others."""
+        """Go on from where `state` was taken by `state_dict`; refused if the batches to come would be others."""
         changed = [name for name in _KEPT if name in state and state[name] != getattr(self, name)]
         if changed:
             raise ConfigurationError(

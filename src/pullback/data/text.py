@@ -107,7 +107,7 @@ class TextWindows:
         return self.batch(index)
 
     def batch(self, indices: Any) -> tuple[Any, Any]:
-        """The windows at a slice or at an array of integers, as a batch: two arrays (windows, length)."""
+        """The windows at `indices`, a slice or integers: two arrays (windows, length), as for a single one."""
         if isinstance(indices, slice):
             indices = np.arange(len(self))[indices]
         places = (np.asarray(indices) * self.stride)[:, None] + np.arange(self.length + 1)

@@ -139,7 +139,7 @@ class Mlp:
         return {name: view.copy() for name, view in self._named()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over parameters by name; if one is missing, left over or of a wrong shape, none of them."""
+        """Take over the parameters in `state`, by name; if one is missing, left over or of a wrong shape, none."""
         views = dict(self._named())
         if missing := [name for name in views if name not in state]:
             raise ShapeError(f"load_state_dict: missing {', '.join(missing)}.")
@@ -163,7 +163,10 @@ class Mlp:
         return Scratch(self, batch)
 
     def gradients(self, batch: int = 1, input_gradient: bool = True) -> MlpGradients:
-        """The buffers for backward passes with up to `batch` samples. Allocate them once."""
+        """The buffers for backward passes with up to `batch` samples. Allocate them once.
+
+        Without `input_gradient` the gradient of the input is not computed.
+        """
         return MlpGradients(self, batch, input_gradient)
 
     def forward(self, x: Any, scratch: Scratch) -> Any:
@@ -199,7 +202,10 @@ class Mlp:
             grads._show(plan.shape)
 
     def backward_accumulate(self, x: Any, scratch: Scratch, grads: MlpGradients) -> None:
-        """Add the gradients of the parameters to those in `grads`; the gradient of the input is overwritten."""
+        """Add the gradients of the parameters to those in `grads`; the gradient of the input is overwritten.
+
+        `x` and `scratch` are those of the last forward pass.
+        """
         plan = scratch._current
         if plan is None or scratch._mlp is not self or x.shape != plan.shape:
             plan = self._forward_plan(x, scratch)

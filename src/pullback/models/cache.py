@@ -40,7 +40,7 @@ class Cache:
         return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
 
     def layer(self, number: int, places: Tensor) -> LayerCache:
-        """The part of one layer, to append tokens at `places` (samples, length)."""
+        """The part of layer `number`, to append tokens at `places` (samples, length)."""
         return LayerCache(self, number, places)
 
     def __repr__(self) -> str:

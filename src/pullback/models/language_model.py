@@ -47,6 +47,11 @@ class LanguageModel(Module):
         self.lm_head = layer_of(table if config.tie_word_embeddings else weights("lm_head.weight", shape))
 
     def forward(self, tokens: Any, positions: Any = None, segments: Any = None, cache: Cache | None = None) -> Tensor:
+        """Logits (samples, length, vocabulary) of the tokens that follow `tokens` (samples, length).
+
+        `positions` and `segments` have the shape of the tokens. With a `cache` the tokens are appended to those in it,
+        and see them.
+        """
         return self.lm_head(self.model(tokens, positions, segments, cache))
 
     def loss(
@@ -160,7 +165,7 @@ class LanguageModel(Module):
     ) -> Iterator[Any]:
         """The tokens that `generate` gives, as they come: one at a time; for several prompts a tuple with one of each.
 
-        A text that has ended has None in these tuples.
+        A text that has ended has None in these tuples. The arguments are those of `pb.models.LanguageModel.generate`.
 
         >>> import pullback as pb
         >>> model = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=8,

@@ -122,6 +122,41 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        """Attend: (output, shares or None). Calling the module calls this.
+
+        Parameters
+        ----------
+        query : array
+            (length, samples, embed_dim), in the order that `batch_first` says; the samples may be left out.
+        key : array
+            (keys, samples, kdim), likewise; the same as `query` for self-attention.
+        value : array
+            (keys, samples, vdim), likewise.
+        key_padding_mask : array, optional
+            (samples, keys): True *hides* a key; numbers are added to its scores.
+        need_weights : bool
+            Whether to give the shares as well. Without them attention is faster.
+        attn_mask : array, optional
+            (queries, keys) or (samples * heads, queries, keys): True *hides*; numbers are added to the scores.
+        average_attn_weights : bool
+            Whether the shares are averaged over the heads.
+        is_causal : bool
+            Whether the future is hidden, with or without a mask beside it.
+
+        Returns
+        -------
+        tuple
+            The output in the shape of `query`, and the shares before dropout: (samples, queries, keys), or
+            (samples, heads, queries, keys), or None.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> x = pb.zeros((5, 3, 8))
+        >>> out, shares = pb.nn.MultiheadAttention(8, 2)(x, x, x, need_weights=False)
+        >>> out.shape, shares
+        ((5, 3, 8), None)
+        """
         if query is key is value:
             query = key = value = asarray(query)
         else:

@@ -89,7 +89,7 @@ class Sequential(_Numbered):
     Parameters
     ----------
     *modules : Module, or one dict of str to Module
-        What to call, in this order. Plain functions of a tensor do not belong here.
+        What to call, in this order. For functions without parameters there are modules, such as `nn.ReLU`.
 
     Examples
     --------

@@ -237,6 +237,7 @@ class Embedding(Module):
                 self.weight[self.padding_idx] = 0.0
 
     def forward(self, indices: Any) -> Tensor:
+        """The rows of the table at `indices`, an array of integers of any shape."""
         return embedding(indices, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:

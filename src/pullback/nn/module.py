@@ -84,7 +84,10 @@ class Module:
             raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; calling the module calls this."""
+        """What the module computes; calling the module calls this.
+
+        A subclass says what its `args` and `kwargs` are.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no `forward`: define `def forward(self, x): ...` in it.")
 
     # -- what is in it -----------------------------------------------------------------------------

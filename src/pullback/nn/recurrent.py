@@ -97,6 +97,7 @@ class _RecurrentCell(_Recurrent):
         self.reset_parameters()
 
     def forward(self, x: Any, hx: Any = None) -> Any:
+        """The next state, of inputs `x` (samples, input_size) and the state `hx` before, by default zeros."""
         x = asarray(x)
         state = self._zeros(x, *x.shape[:-1]) if hx is None else self._given(hx, (*x.shape[:-1], self.hidden_size))
         projected = linear(x, self.weight_ih, self.bias_ih)
@@ -141,6 +142,7 @@ class _RecurrentLayers(_Recurrent):
         self.reset_parameters()
 
     def forward(self, x: Any, hx: Any = None) -> tuple[Tensor, Any]:
+        """Outputs for all steps of `x`, and the last state; `hx` is the first one, by default zeros."""
         x = asarray(x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             axes = "(samples, length, width)" if self.batch_first else "(length, samples, width)"

@@ -90,6 +90,11 @@ class TransformerEncoderLayer(Module):
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
     ) -> Tensor:
+        """The layer's result for `src`, in its shape. Calling the module calls this.
+
+        `src_mask` (queries, keys) and `src_key_padding_mask` (samples, keys) hide where they are True; `is_causal`
+        hides the future.
+        """
         masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
             x = src + self._attention(self.norm1(src), *masks)
@@ -134,6 +139,11 @@ class TransformerEncoder(Module):
         self.norm = norm
 
     def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        """What all layers make of `src`, in its shape. Calling the module calls this.
+
+        `mask` (queries, keys) and `src_key_padding_mask` (samples, keys) hide where they are True; `is_causal` hides
+        the future.
+        """
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal)
         return src if self.norm is None else self.norm(src)

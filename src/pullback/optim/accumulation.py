@@ -54,7 +54,10 @@ class Accumulation:
         self.micro_batches = 0
 
     def backward(self, loss_sum: Tensor, weight: float) -> None:
-        """Add the gradients of one micro-batch. `weight` may be zero, where everything in it is masked."""
+        """Add the gradients of one micro-batch, given the sum of its losses (`loss_sum`).
+
+        `weight` is the number of samples, or of tokens that count; it may be zero, where everything is masked.
+        """
         weight = checked_weight(weight)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         if self.micro_batches and scale != self._scale:

@@ -169,7 +169,7 @@ class ExponentialMovingAverage:
         return {"decay": self.decay, "warmup": self.warmup, "updates": self.updates, "averages": averages}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave: all of it, or on an error nothing."""
+        """Take over `state`, which `state_dict` gave: all of it, or on an error nothing."""
         from ..autodiff.creation import tensor as new_tensor
 
         if set(state) != {"decay", "warmup", "updates", "averages"}:

@@ -89,15 +89,18 @@ class Optimizer:
     # -- what a subclass gives ---------------------------------------------------------------------
 
     def buffer_names(self, group: Group, parameter: Any) -> tuple[str, ...]:
-        """The names of the arrays that are kept for a parameter (a raw array) with these options."""
+        """The names of the arrays that are kept for a parameter (a raw array) with the options `group`."""
         return ()
 
     def new_buffer(self, name: str, group: Group, parameter: Any, dtype: Any, kernels: Any) -> Any:
-        """The buffer `name` before the first update: zeros like the parameter unless a subclass says otherwise."""
+        """The buffer `name` before the first update: zeros like the parameter unless a subclass says otherwise.
+
+        `group` has the options, and `kernels` are those of the parameter's backend.
+        """
         return kernels.zeros(tuple(parameter.shape), dtype, parameter)
 
     def constants(self, group: Group, step: int) -> tuple[float, ...]:
-        """The numbers in the formula at the `step`-th update of a parameter, counted from 1."""
+        """The numbers in the formula at the `step`-th update of a parameter (from 1 on), with the options `group`."""
         raise NotImplementedError
 
     def update(
@@ -105,12 +108,13 @@ class Optimizer:
     ) -> Arrays:
         """The formula: the new value of the parameter `w` with gradient `g`, written to `out`, and the new buffers.
 
-        All are raw arrays. It may write to `buffers` and `spare`, and to `out`, which may be `w` itself; never to `g`.
+        All are raw arrays, and `xp` has the functions for them; `group` has the options, and `constants` what
+        `constants` gave. It may write to `buffers` and `spare`, and to `out`, which may be `w` itself; never to `g`.
         """
         raise NotImplementedError
 
     def check_parameter(self, parameter: Any, label: str) -> None:
-        """Raise if this optimizer cannot update such a parameter."""
+        """Raise if this optimizer cannot update `parameter`, which an error calls `label`."""
 
     # -- groups ------------------------------------------------------------------------------------
 

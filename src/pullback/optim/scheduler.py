@@ -70,7 +70,7 @@ class Scheduler:
         return {"steps": self.steps, "base_lrs": base, "schedule": state}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state: the rates are what they were then."""
+        """Go on from `state_dict`, what the method of this name gave: the rates are what they were then."""
         groups = self.optimizer.param_groups
         if set(state_dict) != {"steps", "base_lrs", "schedule"}:
             raise ConfigurationError(f"Scheduler: the state has {sorted(state_dict)}, not base_lrs, schedule, steps.")

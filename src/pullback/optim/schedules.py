@@ -54,7 +54,7 @@ class Schedule:
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go back to a state."""
+        """Go back to `state_dict`, what the method of this name gave."""
         if state_dict:
             raise ConfigurationError(f"{type(self).__name__}: has no state, got {sorted(state_dict)}.")
 

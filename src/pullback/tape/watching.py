@@ -106,7 +106,7 @@ class Watching(Tape):
         return tree.unflatten(structure, [grads.get(target) for target in targets])
 
     def note(self, operation: Any, inputs: Any, outputs: Any) -> None:
-        """Called for each operation that is recorded in the block."""
+        """Called for each operation that is recorded in the block, with its `inputs` and `outputs`."""
         floating = [out for out in outputs if of(out).is_floating(out)]
         if floating:
             given = ", ".join(_described(x) for x in inputs)

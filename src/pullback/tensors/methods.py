@@ -289,28 +289,46 @@ class ShapeMethods(TensorBase):
         return reshape(self, *_together(shape), **options)
 
     def permute_dims(self, *axes: Any, **options: Any) -> Tensor:
-        """The axes in another order, as of `pb.permute_dims`."""
+        """The axes in another order, as of `pb.permute_dims`.
+
+        `t.permute_dims(1, 0)` and `t.permute_dims((1, 0))` are the same; `options` may be `axes=` alone.
+        """
         return manipulation.permute_dims(self, *_together(axes), **options)
 
     def transpose(self, *axes: Any, **options: Any) -> Tensor:
-        """The axes in another order, or reversed if none is given, as of `pb.transpose`."""
+        """The axes in another order, or reversed if none is given, as of `pb.transpose`.
+
+        `t.transpose(1, 0)` and `t.transpose((1, 0))` are the same; `options` may be `axes=` alone.
+        """
         return manipulation.transpose(self, *_together(axes), **options)
 
     def broadcast_to(self, *shape: Any, **options: Any) -> Tensor:
-        """The elements repeated to another shape without a copy, as of `pb.broadcast_to`."""
+        """The elements repeated to another shape without a copy, as of `pb.broadcast_to`.
+
+        `options` are those of `pb.broadcast_to`; `t.broadcast_to(2, 3)` and `t.broadcast_to((2, 3))` are the same.
+        """
         return manipulation.broadcast_to(self, *_together(shape), **options)
 
     def tile(self, *repetitions: Any, **options: Any) -> Tensor:
-        """The whole tensor repeated along each axis, as of `pb.tile`."""
+        """The whole tensor repeated along each axis, as of `pb.tile`.
+
+        `t.tile(2, 3)` and `t.tile((2, 3))` are the same; there are no `options` beside `repetitions`.
+        """
         return manipulation.tile(self, *_together(repetitions), **options)
 
     def ravel(self, *order: Any, **options: Any) -> Tensor:
-        """All elements along one axis, as of `pb.ravel`, also with NumPy's `order`."""
+        """All elements along one axis, as of `pb.ravel`, also with NumPy's `order`.
+
+        `options` may have NumPy's `order`.
+        """
         by_name = (order and isinstance(order[0], str)) or "order" in options
         return (np.ravel if by_name else manipulation.ravel)(self, *order, **options)
 
     def flatten(self, *order: Any, **options: Any) -> Tensor:
-        """All elements along one axis, or some axes made one, as of `pb.flatten`, also with NumPy's `order`."""
+        """All elements along one axis, or some axes made one, as of `pb.flatten`, also with NumPy's `order`.
+
+        `options` may have NumPy's `order`.
+        """
         by_name = (order and isinstance(order[0], str)) or "order" in options
         return (np.ravel if by_name else manipulation.flatten)(self, *order, **options)
 

@@ -32,7 +32,7 @@ class QuantizedTensor(Tensor):
 
     @classmethod
     def of_raw(cls, raw: QuantizedArray) -> QuantizedTensor:
-        """A quantized tensor of the array that a scheme made."""
+        """A quantized tensor of `raw`, the array that a scheme made."""
         tensor = cls()
         tensor._raw = raw
         tensor._node = None

@@ -90,12 +90,11 @@ class Pass:
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives the gradient of `f`, which must return a real scalar.
 
-    Inside `f` all these are tensors, on which NumPy's functions work too.
-
     Parameters
     ----------
     f : callable
-        A function of arrays of any library, Python floats, tensors and trees of them.
+        A function of arrays of any library, Python floats, tensors and trees of them. Inside it they are tensors,
+        on which NumPy's functions work too.
     argnums : int or tuple of int
         By which positional arguments to differentiate, counted from 0.
     has_aux : bool

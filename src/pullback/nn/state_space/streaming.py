@@ -41,7 +41,7 @@ class StateSpaceLayer(Module):
         return out if state is None else (out, after)
 
     def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> State:
-        """The state before anything has come."""
+        """The state before anything has come, for so many `samples`."""
         raise NotImplementedError
 
     def scan(self, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -127,6 +127,7 @@ class StateSpaceModel(StateSpaceLayer):
         self.norm_f = RMSNorm(self.d_model, eps=eps, dtype=dtype, device=device)
 
     def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> State:
+        """The state before anything has come, for so many `samples`."""
         return [block.mixer.initial_state(samples, dtype, device) for block in self.layers]
 
     def scan(self, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -18,9 +18,10 @@ _KEPT = ("length", "batch_size", "shuffle", "drop_last", "seed")  # what must no
 class Batches:
     """A dataset in batches, to be gone through by `for` loops, one epoch in each.
 
-    The order of an epoch depends on `seed` and the number of the epoch alone, and so do the random numbers that a
-    dataset, `collate` and `transform` take from `pb.random`. `state_dict` says which batch comes next. A loop left by
-    `break` is gone on with by the next one; `restart` begins an epoch anew.
+    A batch is a tuple with an array for each array of the dataset. The order of an epoch depends on `seed` and the
+    number of the epoch alone, and so do the random numbers that a dataset, `collate` and `transform` take from
+    `pb.random`. `state_dict` says which batch comes next. A loop left by `break` is gone on with by the next one;
+    `restart` begins an epoch anew.
 
     Parameters
     ----------

@@ -20,9 +20,9 @@ def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Map
     Parameters
     ----------
     tensors : mapping of str to array
-        Tensors or arrays of any library, by name.
+        Tensors or arrays of any library, by name, such as `model.state_dict()`.
     path : str or path
-        Where to write.
+        Where to write. A file that is there is replaced only when the new one is complete.
     metadata : mapping of str to str, optional
         Other strings to keep in the file's head.
 
@@ -62,7 +62,7 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool 
     Returns
     -------
     dict of str to Tensor
-        The tensors by name; they require no gradient.
+        The tensors by name, such as `model.load_state_dict` takes; they require no gradient.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def conv1d(
     Returns
     -------
     Tensor
-        (samples, features, width of the result).
+        (samples, features, new width).
 
     Examples
     --------
@@ -95,7 +95,7 @@ def conv2d(
     Returns
     -------
     Tensor
-        (samples, features, height, width) of the result.
+        (samples, features, new height, new width).
 
     Examples
     --------
@@ -183,7 +183,7 @@ def conv_transpose2d(
     Returns
     -------
     Tensor
-        (samples, features, height, width) of the result.
+        (samples, features, new height, new width).
 
     Examples
     --------

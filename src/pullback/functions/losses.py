@@ -40,10 +40,9 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Minus the logarithm of the softmax of `x` at the right class.
+    """How far logits are from the right classes: minus the logarithm of the softmax of `x` at the right class.
 
-    Minus the logarithm of the probability that a model's logits give to the right class. Where all samples are ignored
-    the mean is 0, with a gradient of 0.
+    Where all samples are ignored the mean is 0, with a gradient of 0.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def max_pool2d(
     Returns
     -------
     Tensor, or (Tensor, Tensor)
-        (samples, channels, height, width) of the result; with indices of the same shape if asked for.
+        (samples, channels, new height, new width); with indices of the same shape if asked for.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def avg_pool2d(
     Returns
     -------
     Tensor
-        (samples, channels, height, width) of the result.
+        (samples, channels, new height, new width).
 
     Examples
     --------

@@ -30,8 +30,9 @@ def einsum(subscripts: str, /, *operands: Any) -> Tensor:
     Parameters
     ----------
     subscripts : str
-        Labels (letters) for the axes of each operand, with commas between, and after "->" those of the result. What
-        the result has not is summed over. Without "->" it has the labels that occur once, in alphabetical order.
+        Labels (letters) for the axes of each operand, with commas between, and after "->" those of the result.
+        Labels that the result does not have are summed over. Without "->" it has those that occur once, in
+        alphabetical order.
     *operands : array
         One for each part of `subscripts`.
 

@@ -113,7 +113,7 @@ class _Convolution(_Layer):
 class Conv1d(_Convolution):
     """A convolution of (samples, channels, width); see `pb.conv1d`.
 
-    Results are (samples, out_channels, width of the result).
+    Results are (samples, out_channels, new width).
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A convolution of images (samples, channels, height, width); see `pb.conv2d`.
 
-    Results are (samples, out_channels, height, width) of the result.
+    Results are (samples, out_channels, new height, new width).
 
     Parameters
     ----------

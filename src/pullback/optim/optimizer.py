@@ -193,7 +193,8 @@ class Optimizer:
     def step(self, grads: Any = None) -> Any:
         """Update the parameters.
 
-        Parameters without a gradient stay as they are; an error changes nothing.
+        The order of a training step is `loss.backward()`, `optimizer.step()`, `optimizer.zero_grad()`. Parameters
+        without a gradient stay as they are; an error changes nothing.
 
         Parameters
         ----------

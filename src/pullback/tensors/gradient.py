@@ -162,7 +162,7 @@ class GradientMethods(TensorBase):
         return copy
 
     def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
-        """Add the gradients of this tensor into `.grad` of the variables it depends on.
+        """Compute the gradients of this tensor and add them into `.grad` of the variables it depends on.
 
         Gradients add up over several calls until they are set to zero (`optimizer.zero_grad()`). `pb.backward` returns
         them instead.

@@ -68,7 +68,9 @@ def _tangent(x: Any, level: int) -> Any:
 
 
 def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """(output, tangent): `f` at `primals`, and its derivative in the direction of `tangents`, by forward mode.
+    """The output of `f` at `primals`, and how it changes in the direction of `tangents`: (output, tangent).
+
+    This is forward mode: the derivative is computed along with the output.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def _assembled(x: Tensor, column: list[Push], done: Push, k: int) -> Tensor:
 
 
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that gives the second derivatives of `f`: reverse mode over reverse mode, in which `f` runs once.
+    """The function that gives the second derivatives of `f`.
 
     Parameters
     ----------

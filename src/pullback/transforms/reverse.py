@@ -210,7 +210,7 @@ def _check_scalar(transform: str, output: Tensor) -> None:
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """(output, pullback): `f` at `primals`, and the function from a cotangent of the output to those of the primals.
+    """The output of `f` at `primals`, and a function that pulls gradients back through it: (output, pullback).
 
     Parameters
     ----------
@@ -224,8 +224,9 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     Returns
     -------
     tuple
-        (output, pullback), or (output, pullback, aux). `pullback(cotangent)` gives a tuple, one entry per primal,
-        and may be called any number of times.
+        (output, pullback), or (output, pullback, aux). `pullback(cotangent)`, of something in the shape of the
+        output, gives a tuple with an entry per primal: the gradient of sum(cotangent * output). It may be called
+        any number of times.
 
     Examples
     --------

@@ -169,7 +169,7 @@ class Region(Strategy):
 
 
 def checkpoint(function: _Function) -> _Function:
-    """A function that keeps only what it was given for the walk; what it computes is computed again when needed.
+    """A function that keeps only its arguments for `backward`; what it computes is computed again when needed.
 
     It is never called a second time: the operations it ran are. So random numbers repeat, and statistics that it
     updates are updated once. Regions nest.

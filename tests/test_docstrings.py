@@ -23,24 +23,27 @@ FAMILIAR = {"x", "y", "x1", "x2", "axis", "keepdims", "dtype", "device", "genera
 BACKENDS = {"Autodiff", "NoCheckpointing", "BalancedCheckpointing", "BudgetCheckpointing"}
 
 
+class Entry(NamedTuple):
+    """Parameters of one kind and what is said of them; a result has its type for a name."""
+
+    names: list[str]
+    kind: str
+    said: str
+
+
 class Docstring(NamedTuple):
     summary: list[str]
     sections: dict[str, list[str]]
 
-    def entries(self, section: str) -> list[tuple[str, str]]:
-        """The names of a section's entries, and what is said of each: its type, and the lines below it."""
-        found: list[tuple[str, str]] = []
+    def entries(self, section: str) -> list[Entry]:
+        found: list[Entry] = []
         for line in self.sections[section]:
             if line and not line.startswith(" "):
-                name, _, kind = line.partition(" : ")
-                found.append((name, kind))
+                names, _, kind = line.partition(" : ")
+                found.append(Entry(names.split(", "), kind, ""))
             elif found:
-                found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}".strip())
+                found[-1] = found[-1]._replace(said=f"{found[-1].said} {line.strip()}".strip())
         return found
-
-    @property
-    def parameters(self) -> list[str]:
-        return [name for names, _ in self.entries("Parameters") for name in names.split(", ")]
 
 
 def parse(text: str) -> Docstring:
@@ -56,7 +59,7 @@ def parse(text: str) -> Docstring:
 
 
 def members(name: str, value: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties of a class that are its own or of a class of ours that is not public."""
+    """The public methods and properties of a class, those of our base classes included."""
     for attribute in dir(value):
         found = inspect.getattr_static(value, attribute)
         if isinstance(found, staticmethod | classmethod):
@@ -168,10 +171,20 @@ def test_sections_are_in_order_and_agree_with_signatures():
         sections = list(docstring.sections)
         assert sections == [section for section in SECTIONS if section in sections], name
         if "Parameters" in sections:
-            assert docstring.parameters == parameters_of(value_of(name)), name
-        for section in {"Parameters", "Returns", "Yields", "Raises"} & set(sections):
-            for entry, said in docstring.entries(section):
-                assert entry and (said or section == "Returns"), f"{name}, {section}: nothing is said of {entry!r}"
+            entries = docstring.entries("Parameters")
+            assert [each for entry in entries for each in entry.names] == parameters_of(value_of(name)), name
+            unsaid = [entry.names for entry in entries if not entry.said and not FAMILIAR.issuperset(entry.names)]
+            assert unsaid == [], f"{name}: nothing is said of these"
+
+
+def test_optional_parameters_are_those_whose_default_is_none():
+    for name in NAMES:
+        docstring, value = parse(text_of(name)), value_of(name)
+        for names, kind, _ in docstring.entries("Parameters") if "Parameters" in docstring.sections else ():
+            for parameter in names if kind else ():
+                default = inspect.signature(getattr(value, "__func__", value)).parameters[parameter.strip("*")].default
+                is_right = "optional" in kind or "None" in kind if default is None else "optional" not in kind
+                assert is_right, f"{name}: {parameter} is {default!r} unless given, and its type is said to be {kind}"
 
 
 def test_first_names_have_all_sections():
@@ -184,5 +197,7 @@ def test_first_names_have_all_sections():
         if expected or ">>>" not in text_of(name):
             expected.add("Examples")
         wrong[name] = sorted(expected - set(docstring.sections))
-    assert {name: missing for name, missing in wrong.items() if missing} == {}, "these sections are missing"
+        entries = docstring.entries("Parameters") if "Parameters" in docstring.sections else []
+        wrong[name] += [f"the type of {', '.join(entry.names)}" for entry in entries if not entry.kind]
+    assert {name: missing for name, missing in wrong.items() if missing} == {}, "this is missing"
     assert len(set(FIRST_NAMES)) == len(FIRST_NAMES) >= 150

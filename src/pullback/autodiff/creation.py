@@ -71,7 +71,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     dtype : dtype, optional
         By default that of `obj`; Python floats become `pb.default_dtype()`.
     device : str, optional
-        By default where `obj` is.
+        By default where `obj` is; numbers and lists go to the current device (see `pb.device`).
     copy : bool, optional
         True copies at once. False raises where a copy could not be avoided. None copies when it must.
 
@@ -287,7 +287,8 @@ def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_gra
     dtype : dtype, optional
         Such as `pb.float64`. By default that of `data`; Python floats become `pb.default_dtype()`.
     device : str, optional
-        Where to keep it, such as "numpy" or "torch:cuda". By default where `data` is.
+        Such as "torch:cuda". By default where `data` is; numbers and lists go to the current device (see
+        `pb.device`).
     requires_grad : bool
         Whether it is a variable: `backward` then computes its gradient. Only floats and complex numbers can.
 

@@ -56,7 +56,7 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool 
         A safetensors file, of any program.
     device : str, optional
         Where the tensors go, by default "numpy".
-    mmap : bool, optional
+    mmap : bool
         Whether to leave the values in the file until they are used.
 
     Returns

@@ -56,7 +56,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     ----------
     arrays : sequence of array
         At least one; their shapes may differ along `axis` only.
-    axis : int, optional
+    axis : int or None
         Along which axis. None flattens all arrays first.
 
     Returns

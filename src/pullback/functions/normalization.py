@@ -394,7 +394,7 @@ def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 
     ----------
     x : array
         Numbers of any shape.
-    axis : int or tuple of int, optional
+    axis : int, tuple of int or None
         Along which axes vectors lie, by default the last one; None takes all of `x` for one vector.
     ord : float
         Which norm: 2 is the Euclidean length, 1 the sum of absolute values, `pb.inf` the largest one.

@@ -39,7 +39,7 @@ class Mlp:
         That of the hidden layers: identity, relu, leaky_relu, tanh, sigmoid, gelu, silu or softmax.
     output : str
         That of the last layer, one of the same.
-    seed : int, optional
+    seed : int or None
         It determines the first weights; None draws them anew each time.
     dtype : dtype
         `numpy.float32` or `numpy.float64`.
@@ -263,7 +263,7 @@ class Mlp:
         loss : str
             "mse", "mae", "huber", "cross_entropy" (class numbers or one-hot) or "binary_cross_entropy".
         optimizer : str or callable
-            The name of one of `pb.optim` in lower case, or a function that makes one of a list of arrays.
+            The name of one of `pb.optim`, or a function that makes one of a list of arrays.
         lr : float, optional
             The learning rate, by default the optimizer's own.
         schedule : Schedule, optional
@@ -272,12 +272,12 @@ class Mlp:
             The largest joint norm of the gradients of a step.
         shuffle : bool
             Whether each epoch has an order of its own.
-        seed : int, optional
+        seed : int or None
             It determines these orders.
         validation : tuple of array, optional
             Samples and targets that are evaluated after each epoch.
-        metrics : sequence
-            Names such as "accuracy", or functions, beside the loss.
+        metrics : str, metric, or list or dict of these
+            What to compute beside the loss: names such as "accuracy", or objects of `pullback.train.metrics`.
         callback : callable, optional
             It gets each epoch's record, and ends training by returning True.
         compile : bool, optional

@@ -274,7 +274,7 @@ class BatchNorm1d(_BatchNorm):
         The number of channels.
     eps : float
         Added to the variance, so that nothing is divided by zero.
-    momentum : float, optional
+    momentum : float or None
         How far the running statistics move towards the batch's; None for the mean of all batches so far.
     affine : bool
         Whether results are multiplied by a `weight` and a `bias` is added, both learned.
@@ -305,7 +305,7 @@ class BatchNorm2d(_BatchNorm):
         The number of channels.
     eps : float
         Added to the variance, so that nothing is divided by zero.
-    momentum : float, optional
+    momentum : float or None
         How far the running statistics move towards the batch's; None for the mean of all batches so far.
     affine : bool
         Whether results are multiplied by a `weight` and a `bias` is added, both learned.

@@ -36,7 +36,7 @@ class LBFGS(Optimizer):
     tolerance_grad : float
         A step ends where no element of the gradient is larger.
     tolerance_change : float
-        A step ends where loss and parameters change by less.
+        A step ends where the loss or all parameters change by less.
     history_size : int
         How many changes are remembered.
     line_search_fn : str, optional

@@ -42,11 +42,11 @@ class LossScaler:
     init_scale : float
         The factor to begin with.
     growth_factor : float
-        By how much it grows after `growth_interval` steps without overflow.
+        What it is multiplied by after `growth_interval` steps without overflow.
     backoff_factor : float
-        By how much it shrinks after a step with overflow.
+        What it is multiplied by after a step with overflow.
     growth_interval : int
-        See `growth_factor`.
+        How many steps without overflow make it grow.
     enabled : bool
         With False everything passes through unchanged.
 

@@ -121,7 +121,7 @@ def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTen
         Floating-point numbers.
     scheme : str
         "int8", "int4", "nf4" or "fp8", as in `pb.quant.quantize`.
-    axis : int, optional
+    axis : int or None
         The axis whose indices have scales of their own; None for one scale.
 
     Returns

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, is_typeddict
 
 import pullback as pb
 from tests.first_names import FIRST_NAMES
@@ -79,7 +79,8 @@ def public() -> dict[str, Any]:
         for name in sorted(getattr(module, "__all__", dir(module))):
             value = getattr(module, name)
             is_ours = str(getattr(value, "__module__", "")).startswith("pullback")
-            if not name.startswith("_") and is_ours and (inspect.isroutine(value) or isinstance(value, type)):
+            is_called = inspect.isroutine(value) or (isinstance(value, type) and not is_typeddict(value))
+            if not name.startswith("_") and is_ours and is_called:
                 found[f"{namespace}.{name}".lstrip(".")] = value
     classes = [(name, value) for name, value in found.items() if isinstance(value, type)]
     for name, value in sorted(classes, key=lambda pair: len(pair[1].__mro__)):  # a method belongs to a base class

@@ -21,6 +21,8 @@ SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Notes", "Examples")
 FAMILIAR = {"x", "y", "x1", "x2", "axis", "keepdims", "dtype", "device", "generator", "shape"}
 #: Classes whose methods the engine calls, not users: see `backends.protocol` and `autodiff.checkpointing`.
 BACKENDS = {"Autodiff", "NoCheckpointing", "BalancedCheckpointing", "BudgetCheckpointing"}
+#: Classes whose methods are shown by examples, too.
+SHOWN = {"Tensor", "Gradients", "nn.Module"}
 
 
 class Entry(NamedTuple):
@@ -162,7 +164,9 @@ def test_docstrings_name_every_parameter():
 
 
 def test_docstrings_have_an_example():
-    wrong = [name for name in FUNCTIONS if ">>>" not in text_of(name) + pointed_at(text_of(name), name)]
+    """Or they point to one that has."""
+    methods = [name for name in NAMES if name.rpartition(".")[0] in SHOWN and inspect.isroutine(value_of(name))]
+    wrong = [name for name in FUNCTIONS + methods if ">>>" not in text_of(name) + pointed_at(text_of(name), name)]
     assert wrong == []
 
 

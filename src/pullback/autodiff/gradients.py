@@ -93,7 +93,13 @@ class Gradients:
     # -- all of them together ----------------------------------------------------------------------
 
     def global_norm(self) -> Tensor:
-        """The L2 norm of all gradients together, as a 0-d tensor; right for very large and very small values."""
+        """The L2 norm of all gradients together, as a 0-d tensor; right for very large and very small values.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
+        >>> pb.backward((w * w / 2).sum()).global_norm()
+        tensor(5.)
+        """
         lists = in_lists(self._by_node.values(), written=False)
         if lists is not None and len(lists) == 1:
             ((backend, raws),) = lists
@@ -137,7 +143,15 @@ class Gradients:
         return norm
 
     def clip_value(self, limit: float) -> None:
-        """Clip every element of every gradient to [-limit, limit]."""
+        """Clip every element of every gradient to [-limit, limit].
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward((w * w / 2).sum())
+        >>> grads.clip_value(2.0)
+        >>> grads[w]
+        tensor([1., 2.])
+        """
         if not limit > 0:
             raise ValueError(f"clip_value: the limit must be positive, got {limit!r}.")
         lists = in_lists(self._by_node.values())
@@ -147,7 +161,15 @@ class Gradients:
             self._write(lambda g: TENSORS.maximum(TENSORS.minimum(g, float(limit)), -float(limit)))
 
     def scale(self, factor: float) -> None:
-        """Multiply every gradient by the finite number `factor`."""
+        """Multiply every gradient by the finite number `factor`.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward(w.sum())
+        >>> grads.scale(0.5)
+        >>> grads[w]
+        tensor([0.5, 0.5])
+        """
         if not math.isfinite(factor):
             raise ValueError(f"scale: the factor must be finite, got {factor!r}.")
         lists = in_lists(self._by_node.values())
@@ -157,7 +179,15 @@ class Gradients:
             g *= float(factor)
 
     def zero(self) -> None:
-        """Set every gradient to zero, keeping the memory."""
+        """Set every gradient to zero, keeping the memory.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward(w.sum())
+        >>> grads.zero()
+        >>> grads[w]
+        tensor([0., 0.])
+        """
         lists = in_lists(self._by_node.values())
         for backend, raws in lists or ():
             backend.lists.fill_with_zeros(raws)
@@ -165,7 +195,15 @@ class Gradients:
             g[...] = 0.0
 
     def add(self, other: Gradients) -> None:
-        """Add the gradients in `other`, entry by entry; entries that are only there are taken over."""
+        """Add the gradients in `other`, entry by entry; entries that are only there are taken over.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> total = pb.backward(w.sum())
+        >>> total.add(pb.backward((w * w).sum()))
+        >>> total[w]
+        tensor([3., 5.])
+        """
         for node, g in other._by_node.items():
             mine = self._by_node.get(node)
             if mine is not None and (mine.shape != g.shape or mine.dtype != g.dtype):

@@ -87,6 +87,13 @@ class Module:
         """What the module computes; calling the module calls this.
 
         A subclass says what its `args` and `kwargs` are.
+
+        >>> import pullback as pb
+        >>> class Double(pb.nn.Module):
+        ...     def forward(self, x):
+        ...         return 2 * x
+        >>> Double()(pb.ones(2))
+        tensor([2., 2.])
         """
         raise NotImplementedError(f"{type(self).__name__} has no `forward`: define `def forward(self, x): ...` in it.")
 
@@ -113,7 +120,12 @@ class Module:
         return (tensor for _, tensor in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """The names and tensors of all buffers: tensors that belong to the model but are not learned."""
+        """The names and tensors of all buffers: tensors that belong to the model but are not learned.
+
+        >>> import pullback as pb
+        >>> [name for name, _ in pb.nn.BatchNorm1d(3).named_buffers()]
+        ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         return self._named_tensors((_BUFFER, _UNSAVED))
 
     def buffers(self) -> Iterator[Tensor]:
@@ -134,7 +146,12 @@ class Module:
         return (module for _, module in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The names and modules that this one holds itself."""
+        """The names and modules that this one holds itself.
+
+        >>> import pullback as pb
+        >>> [name for name, _ in pb.nn.Sequential(pb.nn.Linear(3, 2), pb.nn.ReLU()).named_children()]
+        ['0', '1']
+        """
         seen: set[int] = set()
         for path, value in self._entries():
             if isinstance(value, Module) and id(value) not in seen:
@@ -142,7 +159,7 @@ class Module:
                 yield path, value
 
     def children(self) -> Iterator[Module]:
-        """The modules that this one holds itself."""
+        """The modules that this one holds itself; see `named_children`."""
         return (module for _, module in self.named_children())
 
     def num_parameters(self) -> int:
@@ -172,7 +189,15 @@ class Module:
         self._register(name, tensor, _BUFFER if persistent else _UNSAVED)
 
     def register_parameter(self, name: str, tensor: Any) -> None:
-        """Make `tensor` a parameter even if it requires no gradient (a frozen one)."""
+        """Make `tensor` a parameter even if it requires no gradient (a frozen one).
+
+        >>> import pullback as pb
+        >>> class Scaled(pb.nn.Module):
+        ...     def __init__(self):
+        ...         self.register_parameter("factor", pb.ones(2))
+        >>> [name for name, _ in Scaled().named_parameters()]
+        ['factor']
+        """
         self._register(name, tensor, _PARAMETER)
 
     def _register(self, name: str, tensor: Any, kind: str) -> None:
@@ -257,7 +282,12 @@ class Module:
         return self
 
     def eval(self) -> Self:
-        """Leave training mode; returns the module."""
+        """Leave training mode, so that dropout does nothing and batch statistics stay; returns the module.
+
+        >>> import pullback as pb
+        >>> pb.nn.Dropout().eval()(pb.ones(3))
+        tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def freeze(self, *patterns: str) -> Self:
@@ -285,7 +315,10 @@ class Module:
         return self._set_requires_grad(patterns, False)
 
     def unfreeze(self, *patterns: str) -> Self:
-        """Undo `freeze`: all parameters, or those matching `patterns`, require a gradient again; returns the module."""
+        """Undo `freeze`: all parameters, or those matching `patterns`, require a gradient again; returns the module.
+
+        See `freeze` for patterns.
+        """
         return self._set_requires_grad(patterns, True)
 
     def _set_requires_grad(self, patterns: tuple[str, ...], flag: bool) -> Self:
@@ -303,7 +336,15 @@ class Module:
         return self
 
     def zero_grad(self) -> None:
-        """Set the gradients of all parameters to zero, keeping their memory."""
+        """Set the gradients of all parameters to zero, keeping their memory.
+
+        >>> import pullback as pb
+        >>> layer = pb.nn.Linear(2, 1)
+        >>> layer(pb.ones(2)).sum().backward()
+        >>> layer.zero_grad()
+        >>> layer.bias.grad
+        tensor([0.])
+        """
         for parameter in self.parameters():
             parameter.zero_grad()
 
@@ -365,7 +406,12 @@ class Module:
     # -- printing ----------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What `repr` shows of this module beside its name and its children."""
+        """What `repr` shows of this module beside its name and its children; a subclass may say something here.
+
+        >>> import pullback as pb
+        >>> pb.nn.Linear(3, 2).extra_repr()
+        'in_features=3, out_features=2, bias=True'
+        """
         return ""
 
     def __repr__(self) -> str:

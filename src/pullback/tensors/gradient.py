@@ -190,7 +190,14 @@ class GradientMethods(TensorBase):
         accumulate(self, gradient, retain_graph)
 
     def accumulate_grad(self, gradient: Any) -> None:
-        """Add `gradient`, which must have this tensor's shape and dtype, to `.grad`."""
+        """Add `gradient`, which must have this tensor's shape and dtype, to `.grad`.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.accumulate_grad(pb.tensor([0.5, 0.5]))
+        >>> w.grad
+        tensor([0.5, 0.5])
+        """
         gradient = self._fitting_gradient("accumulate_grad", gradient)
         cell = self.grad_cell
         if cell.value is None:
@@ -199,7 +206,15 @@ class GradientMethods(TensorBase):
             cell.value += gradient
 
     def scale_grad(self, factor: float) -> None:
-        """Multiply `.grad` by the finite number `factor`, in place unless somebody else holds its memory."""
+        """Multiply `.grad` by the finite number `factor`, in place unless somebody else holds its memory.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> w.scale_grad(0.5)
+        >>> w.grad
+        tensor([0.5, 0.5])
+        """
         if not math.isfinite(factor):
             raise ValueError(f"scale_grad: the factor must be finite, got {factor!r}.")
         cell = self.grad_cell
@@ -207,7 +222,15 @@ class GradientMethods(TensorBase):
             cell.value *= float(factor)
 
     def zero_grad(self) -> None:
-        """Set `.grad` to zeros, keeping its memory; a tensor without gradient stays without."""
+        """Set `.grad` to zeros, keeping its memory; a tensor without gradient stays without.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> w.zero_grad()
+        >>> w.grad
+        tensor([0., 0.])
+        """
         cell = self.grad_cell
         if cell.value is not None:
             cell.value[...] = 0.0
@@ -242,7 +265,7 @@ class GradientMethods(TensorBase):
         return register(node, hook)
 
     def set_backward_op(self, op: BackwardOp) -> None:
-        """Make this tensor the result of `op`, whose `backward` then gives the gradients of its inputs."""
+        """Make this tensor the result of `op`, whose `backward` gives its inputs' gradients; see `pb.BackwardOp`."""
         attach(self, op)
 
     @property

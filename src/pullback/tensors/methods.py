@@ -231,11 +231,11 @@ class ReductionMethods(TensorBase):
         return reductions.std(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
     def cumsum(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-        """The running sum along an axis, or over all elements, as NumPy's method gives it."""
+        """The running sum along an axis, or over all elements, as NumPy gives it; see `pb.cumulative_sum`."""
         return reductions.cumulative_sum(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
     def cumprod(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-        """The running product along an axis, or over all elements, as NumPy's method gives it."""
+        """The running product along an axis, or over all elements, as NumPy gives it; see `pb.cumulative_prod`."""
         return reductions.cumulative_prod(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
 

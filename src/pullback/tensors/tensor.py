@@ -57,7 +57,12 @@ class Tensor(
     __hash__ = object.__hash__
 
     def dequantize(self) -> Tensor:
-        """A floating-point tensor as it is; see `QuantizedTensor.dequantize`."""
+        """A floating-point tensor as it is; a quantized one with the values that it stands for.
+
+        >>> import pullback as pb
+        >>> pb.tensor([1.0, 2.0]).dequantize()
+        tensor([1., 2.])
+        """
         return self
 
 

@@ -84,17 +84,7 @@ class Module:
             raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; calling the module calls this.
-
-        A subclass says what its `args` and `kwargs` are.
-
-        >>> import pullback as pb
-        >>> class Double(pb.nn.Module):
-        ...     def forward(self, x):
-        ...         return 2 * x
-        >>> Double()(pb.ones(2))
-        tensor([2., 2.])
-        """
+        """What the module computes; calling the module calls this, with its `args` and `kwargs`. See `pb.nn.Module`."""
         raise NotImplementedError(f"{type(self).__name__} has no `forward`: define `def forward(self, x): ...` in it.")
 
     # -- what is in it -----------------------------------------------------------------------------

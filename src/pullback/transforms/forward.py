@@ -128,8 +128,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
 
     `f` runs once, and once more for every few million numbers of all columns: `vmap` takes many together. Where that
-    cannot be, or would be no faster, it runs once per number in the arguments. Shapes, trees and complex numbers are as
-    in `jacrev`.
+    cannot be, or would be no faster, it runs once per number in the arguments.
 
     Parameters
     ----------

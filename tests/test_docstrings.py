@@ -67,7 +67,7 @@ def members(name: str, value: type) -> Iterator[tuple[str, Any]]:
         if isinstance(found, staticmethod | classmethod):
             found = found.__func__
         called = found.fget if isinstance(found, property) else found
-        if not attribute.startswith("_") and inspect.isroutine(called):
+        if not attribute.startswith("_") and inspect.isfunction(called):
             if str(getattr(called, "__module__", "")).startswith("pullback"):
                 yield f"{name}.{attribute}", found
 

@@ -52,7 +52,12 @@ CHART_STYLE = (
 class Line:
     """A line of a chart: (step, value) points in the order of their steps. A value that is not finite is a gap.
 
-    `colour` counts from 0 to 5; a `faint` line is drawn thin, behind the others; a `dotted` one shows its points.
+    `name` is what the legend calls it. `colour` counts from 0 to 5; a `faint` line is drawn thin, behind the others; a
+    `dotted` one shows its points.
+
+    >>> from pullback.train import Line
+    >>> Line("train", [(1, 0.9), (2, 0.5)]).name
+    'train'
     """
 
     name: str
@@ -95,8 +100,9 @@ def line_chart(
 ) -> str:
     """A chart of some lines as SVG text to put into a page; `standalone` makes a file of it.
 
-    `logarithmic` allows a logarithmic scale; it is used if the values are positive and span two decades or more. `span`
-    gives the steps the horizontal axis reaches from and to, where it shall be the same as another chart's.
+    `lines` are `Line` objects, `unit` and `horizontal` what the axes are called, `width` and `height` the size in
+    pixels. `logarithmic` allows a logarithmic scale; it is used if the values are positive and span two decades or
+    more. `span` gives the steps the horizontal axis reaches from and to, where it shall be the same as another chart's.
 
     >>> from pullback.train import Line, line_chart
     >>> svg = line_chart([Line("train", [(1, 0.9), (2, 0.5), (3, 0.4)])], title="Loss")
@@ -131,7 +137,14 @@ STANDALONE_BEGINNING = _OPENING.encode()  # by which a file of ours is known
 
 
 def standalone(svg: str) -> str:
-    """A chart as the text of a file of its own: with its style, which is light or dark as the viewer is."""
+    """A chart as the text of a file of its own, from the text of `line_chart`.
+
+    `svg` is that text; the file has its style, which is light or dark as the viewer is.
+
+    >>> from pullback.train import Line, line_chart, standalone
+    >>> standalone(line_chart([Line("train", [(1, 0.9), (2, 0.5)])], title="Loss")).startswith("<svg")
+    True
+    """
     opening = svg.index(">") + 1
     return f"{svg[:opening]}<style>{CHART_STYLE}</style>{svg[opening:]}\n"
 

@@ -124,6 +124,18 @@ def _plain(value: Any) -> Any:
 def read_log(path: str | os.PathLike[str]) -> list[Record]:
     """The lines of a log as dictionaries, NaN and infinity where they were; a last line that was cut off is left out.
 
+    Parameters
+    ----------
+    path : str or path
+        What `JsonLines` wrote: `log.jsonl` in the trainer's folder.
+
+    Returns
+    -------
+    list of dict
+        One for each line; "kind" says what it is.
+
+    Examples
+    --------
     >>> import pathlib, tempfile, pullback as pb
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
     >>> _ = path.write_text('{"kind":"step","step":1,"loss":null,"not_finite":{"loss":"inf"}}\\n{"kind":"st')

@@ -54,6 +54,27 @@ def compile(
 
     Needs llvmlite (`pip install pullback[compile]`).
 
+    Parameters
+    ----------
+    function : callable or Module, optional
+        What to compile. Without it, a decorator with the other arguments: `@pb.compile(max_traces=1)`.
+    max_traces : int, optional
+        The most programs that may be made; one more is an error. By default there is no limit.
+    ignore : iterable of str
+        Names of variables and attributes whose changes are neither guarded nor minded.
+
+    Returns
+    -------
+    callable
+        A function with the same arguments and results, or a module.
+
+    Raises
+    ------
+    TraceError
+        By the first call, if the function cannot be compiled; it says where and what to write.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.25)

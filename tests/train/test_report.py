@@ -94,7 +94,7 @@ def test_the_page_has_charts_values_settings_and_model(tmp_path):
     run(report, trainer, 1, 30)
     report.on_end(trainer, HISTORY)
     outline = Outline(written(tmp_path))
-    assert outline.tags.count("svg") == 5
+    assert outline.tags.count("svg") == 6
     words = "|".join(outline.words)
     for expected in (
         "Training of Net|finished",
@@ -168,7 +168,8 @@ def test_an_error_is_shown_with_its_traceback(tmp_path):
     ("ending", "status"),
     [
         (lambda report, trainer: report.on_end(trainer, SimpleNamespace(stop_reason="no gain")), "stopped: no gain"),
-        (lambda report, trainer: report.on_error(trainer, KeyboardInterrupt()), "interrupted"),
+        (lambda report, trainer: report.on_error(trainer, KeyboardInterrupt()), "stopped: interrupted (Ctrl-C)"),
+        (lambda report, trainer: report.on_error(trainer, ValueError("no\nway")), "failed: ValueError: no way"),
         (lambda report, trainer: report.on_end(trainer, HISTORY), "finished"),
         (lambda report, trainer: None, "running"),
     ],
@@ -290,7 +291,7 @@ def test_the_report_of_a_real_run_that_crashed_and_was_resumed(tmp_path):
         charts = re.findall("<svg.*?</svg>", written(folder))
         return [chart for chart in charts if "Throughput" not in chart]
 
-    assert len(shown(tmp_path / "whole")) == 4  # loss, learning rate, gradient norm, mae
+    assert len(shown(tmp_path / "whole")) == 5  # loss, the same for phones, learning rate, gradient norm, mae
     assert shown(tmp_path / "whole") == shown(tmp_path / "broken")
     words = "|".join(Outline(written(tmp_path / "broken")).words)
     assert "finished" in words and "clip_norm|1.5" in words and "schedule|Cosine(" in words

@@ -245,7 +245,9 @@ def _frame(x: _Axis, y: _Axis, horizontal: str, width: int, height: int) -> list
     for mark in x.marks:
         at = f"{x(mark):.1f}"
         parts.append(f'<line class="axis" x1="{at}" x2="{at}" y1="{bottom}" y2="{bottom + 4}"/>')
-        parts.append(f'<text class="x" x="{at}" y="{bottom + 17}">{_mark_text(mark, x)}</text>')
+        text = _mark_text(mark, x)
+        middle = min(x(mark), width - 4 - len(text) * _CHARACTER / 2)  # none is cut off at the edge
+        parts.append(f'<text class="x" x="{middle:.1f}" y="{bottom + 17}">{text}</text>')
     parts.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 7}">{escaped(horizontal)}</text>')
     return parts
 

@@ -49,6 +49,12 @@ class Outline(HTMLParser):
             self.words.append(data)
 
 
+def said(text):
+    """The words of a piece of HTML, without what only separates them."""
+    words = [word.strip(" \u00b7") for word in Outline(text).words]
+    return "|".join(word for word in words if word)
+
+
 class Net(pb.nn.Module):
     def __init__(self):
         super().__init__()

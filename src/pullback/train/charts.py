@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass
-from html import escape
 from typing import Iterable, Sequence
 
+from ..markup import escaped
 from .curves import Curve, Points
 
-__all__ = ["CHART_STYLE", "Line", "escaped", "line_chart", "number_text", "standalone", "ticks"]
+__all__ = ["CHART_STYLE", "Line", "line_chart", "number_text", "standalone", "ticks"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 46, 40  # margins around the plot, for the labels
 _CHARACTER = 6.6  # the width of a character of a legend, near enough to place the next entry
@@ -134,12 +133,6 @@ def standalone(svg: str) -> str:
     """A chart as the text of a file of its own: with its style, which is light or dark as the viewer is."""
     opening = svg.index(">") + 1
     return f"{svg[:opening]}<style>{CHART_STYLE}</style>{svg[opening:]}\n"
-
-
-def escaped(text: object) -> str:
-    """Text that is shown as it is wherever it stands in HTML or SVG; what XML cannot hold is replaced."""
-    cleaned = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", str(text))
-    return escape(cleaned, quote=True)
 
 
 # -- axes --------------------------------------------------------------------------------------------

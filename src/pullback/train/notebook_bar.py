@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .charts import escaped
+from ..markup import escaped
 
 if TYPE_CHECKING:
     from .progress import Status

@@ -6,7 +6,8 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import Sequence
 
-from .charts import CHART_STYLE, escaped
+from ..markup import escaped
+from .charts import CHART_STYLE
 
 __all__ = ["Chart", "Table", "page"]
 

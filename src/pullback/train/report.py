@@ -195,7 +195,7 @@ class Report(Callback):
                 Table(
                     "Values", ("value", "of", " last", " lowest", " at step", " highest", " at step"), self._values()
                 ),
-                Table("Settings", ("name", "value"), list(_settings(trainer, optimizer))),
+                Table("Settings", ("name", "value"), list(settings_of(trainer, optimizer))),
                 Table(
                     "Model",
                     ("layer", "type", "shapes", " parameters"),
@@ -287,7 +287,8 @@ def _shape(parameter: Any) -> str:
     return shape if parameter.requires_grad else f"{shape} (frozen)"
 
 
-def _settings(trainer: Trainer, optimizer: Any) -> Iterable[tuple[str, str]]:
+def settings_of(trainer: Trainer, optimizer: Any) -> Iterable[tuple[str, str]]:
+    """What a run was made with, by name."""
     yield "loss", _described(getattr(trainer, "loss", None))
     yield "optimizer", type(optimizer).__name__
     groups = getattr(optimizer, "param_groups", [])

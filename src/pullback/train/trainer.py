@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Sequence
 from .. import random
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..files.tensors import save
+from ..markup import shown_safely
 from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
@@ -129,7 +130,7 @@ class Trainer:
         self._generator = random.Generator(seed)
         self._feed = Feed()
         self._stop_reason: str | None = None
-        self._ending: Ending | None = None  # None until the first call of `fit`, and during one
+        self.ending: Ending | None = None  # None until the first call of `fit`, and during one
         self._observers: list[Callback] = []  # of the call of `fit` under way, or of the last one
         self.stop_signal: int | None = None  # the one that ended the last call of `fit`
         self._seconds = 0.0  # of earlier stretches of the run
@@ -210,6 +211,11 @@ class Trainer:
         self._stop_reason = reason
 
     @property
+    def is_running(self) -> bool:
+        """Whether `fit` is at work."""
+        return self._began is not None
+
+    @property
     def seconds(self) -> float:
         """How long the run has taken, its stretches before an interruption included."""
         return self._seconds + (0.0 if self._began is None else perf_counter() - self._began)
@@ -223,6 +229,17 @@ class Trainer:
     def learning_rate(self) -> float:
         """That of the next step, of the first group of parameters."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def __repr__(self) -> str:
+        state = str(self.ending) if self.ending else "running" if self.is_running else "not running"
+        return f"<Trainer of {type(self.model).__name__}: step {self.step}, epoch {self.epoch}, {state}>"
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how far the run is, its figures, its loss, its settings and its model."""
+        from .notebook import html
+
+        return html(self)
 
     # -- where a run begins ------------------------------------------------------------------------
 
@@ -274,7 +291,7 @@ class Trainer:
 
     def _run(self, resume: bool) -> None:
         self._find_start(resume)
-        self._stop_reason = self.history.stop_reason = self.stop_signal = self._ending = None
+        self._stop_reason = self.history.stop_reason = self.stop_signal = self.ending = None
         self._began = perf_counter()
         self._tell = teller(self._observers, self)
         if not self.model.training:
@@ -292,8 +309,8 @@ class Trainer:
                 self._end()
             except BaseException as error:
                 self._updater.forget()
-                self._ending = ending_by(error)
-                self.history.stop_reason = self._ending.reason
+                self.ending = ending_by(error)
+                self.history.stop_reason = self.ending.reason
                 self._tell("on_error", error)
                 raise
             finally:
@@ -418,7 +435,7 @@ class Trainer:
         self.history.stop_reason = self._stop_reason
         if self._checkpoints is not None and self._unsaved:
             self._save()
-        self._ending = ending_after(self.history)
+        self.ending = ending_after(self.history)
         self._tell("on_end", self.history)
         if self.stop_signal is not None:
             where = "no folder was given, so there is no checkpoint"

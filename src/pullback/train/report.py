@@ -43,6 +43,7 @@ _TITLES = {
     "tokens_per_second": ("Throughput in tokens", "tokens/s"),
     "memory_gib": ("Most memory so far", "GiB"),
 }
+_NOT_SETTINGS = ("params", "param_names")  # of a group of parameters
 _SETTINGS = ("schedule", "clip_norm", "accumulate", "scaler", "autocast", "average", "checkpoint_every", "seed")
 
 
@@ -293,7 +294,7 @@ def settings_of(trainer: Trainer, optimizer: Any) -> Iterable[tuple[str, str]]:
     yield "optimizer", type(optimizer).__name__
     groups = getattr(optimizer, "param_groups", [])
     for index, group in enumerate(groups):
-        values = ", ".join(f"{name}={value}" for name, value in group.items() if name != "params")
+        values = ", ".join(f"{name}={value}" for name, value in group.items() if name not in _NOT_SETTINGS)
         yield ("parameters" if len(groups) == 1 else f"parameters, group {index}"), values
     for name in _SETTINGS:
         value = getattr(trainer, name, None)

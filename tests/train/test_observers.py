@@ -87,6 +87,29 @@ def test_a_display_of_one_s_own_takes_the_place_of_the_default(progress, monkeyp
     assert errors.getvalue() == "" and "step 6/6" in stream.getvalue()
 
 
+class Inner(pb.train.Callback):
+    """Trains another model in the middle of a run."""
+
+    def on_epoch(self, outer, record):
+        fit(trainer(), epochs=7)
+
+
+def test_a_run_inside_of_another_one_is_not_shown(monkeypatch):
+    errors = terminal(monkeypatch)
+    fit(trainer(callbacks=[Inner()]))
+    assert "step 6/6" in errors.getvalue() and "/7" not in errors.getvalue()
+    fit(trainer(), epochs=3)
+    assert "epoch 3/3" in errors.getvalue()
+
+
+def test_after_a_run_that_failed_the_next_one_is_shown(monkeypatch):
+    errors = terminal(monkeypatch)
+    with pytest.raises(ValueError, match="no"):
+        fit(trainer(callbacks=[Ends(ValueError("no"))]))
+    fit(trainer(), epochs=3)
+    assert "failed: ValueError: no" in errors.getvalue() and "epoch 3/3" in errors.getvalue()
+
+
 @pytest.mark.parametrize("stream", [None, "closed"])
 def test_without_a_stream_there_is_nothing(monkeypatch, stream):
     closed = io.StringIO()

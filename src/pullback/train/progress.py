@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterator
+from weakref import WeakSet
 
 from .callbacks import Callback, Record
 from .charts import number_text
@@ -57,6 +58,7 @@ class Progress(Callback):
 
     def on_start(self, trainer: Trainer) -> None:
         self._stop()
+        _active.add(self)
         self._stream = sys.stderr if self._given is None else self._given  # None where there is no console at all
         self._status = Status()
         self._status.begin(trainer)
@@ -103,10 +105,11 @@ class Progress(Callback):
         self._status.ending = ending
         if self._live is None and self._status.at != self._line_at:  # what came last has no line yet
             self._line(self._status.parts(self._unsaid))
-        if ending.reason:
+        if ending.reason and not isinstance(self._live, NotebookBar):  # which has it in front of everything
             self._line([str(ending)])
         self._guarded(self._draw)
         self._stop()
+        _active.discard(self)
 
     # -- output --------------------------------------------------------------------------------------
 
@@ -296,8 +299,16 @@ class _Average:
         self.value = self._sum / self._weight
 
 
+_active: WeakSet[Progress] = WeakSet()  # displays of the runs under way
+
+
 def someone_looks() -> bool:
-    """Whether what is written to the standard error stream is seen while it is written, not kept in a file or a log."""
+    """Whether what is written to the standard error stream is seen while it is written, not kept in a file or a log.
+
+    Nobody looks at a run inside of another one, or beside it, that is shown: there is room for one bar.
+    """
+    if _active:
+        return False
     if in_notebook():
         return True
     try:

@@ -188,6 +188,7 @@ def test_the_page_says_how_the_run_is(tmp_path, ending, status):
     text = (tmp_path / "deep" / "own.html").read_text(encoding="utf-8")
     assert status in Outline(text).words
     assert ('http-equiv="refresh"' in text) == (status == "running")  # who looks sees it go on
+    assert ("<p data-written=" in text) == (status == "running")  # or sees that it does not
     assert (tmp_path / "deep" / "loss.svg").exists() == (status != "running")
     assert {path.name for path in (tmp_path / "deep").iterdir()} <= {"own.html", "loss.svg"}
 

@@ -41,6 +41,7 @@ def page(
     status: str,
     tone: str,
     note: str,
+    written: float,
     tiles: Sequence[tuple[str, str]],
     charts: Sequence[Chart],
     tables: Sequence[Table],
@@ -48,13 +49,15 @@ def page(
 ) -> str:
     """The text of the page. All words are escaped.
 
-    `tone` is "running", "good", "warning" or "bad"; a page of a run that goes on reloads itself.
+    `tone` is "running", "good", "warning" or "bad"; a page of a run that goes on reloads itself, and tells how long ago
+    it was `written`, in seconds since 1970: a run that was killed cannot say that it does not go on.
     """
     from hashlib import sha256
 
     script = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
     # The policy is a second wall: should a name get past the escaping, the browser would still run and load nothing.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{script}'; img-src data:"
+    age = f' data-written="{written:.0f}"' if tone == "running" else ""
     reload = f'<meta http-equiv="refresh" content="{_REFRESH_SECONDS}">' if tone == "running" else ""
     failure = f'<pre class="error">{escaped(error)}</pre>' if error else ""
     shown = "".join(_figure(chart) for chart in charts)
@@ -67,7 +70,7 @@ def page(
         f'<meta name="color-scheme" content="light dark">{reload}'
         f"<title>{escaped(title)}</title><style>{_STYLE}{CHART_STYLE}</style></head><body><main>"
         f'<header><h1>{escaped(title)}</h1><span class="badge {tone}">{escaped(status)}</span>'
-        f"<p>{escaped(note)}</p></header>{failure}"
+        f"<p{age}>{escaped(note)}</p></header>{failure}"
         f'<section class="tiles">{numbers}</section><section class="charts">{shown}</section>'
         f"{''.join(_table(table) for table in tables)}</main>"
         f'<div id="values" hidden></div><script>{_SCRIPT}</script></body></html>\n'
@@ -149,7 +152,8 @@ th:first-child,td:first-child{position:sticky;left:0;background:var(--card)}}
 @media print{body{background:none}.card{break-inside:avoid}}
 """
 
-# The values under the pointer: the nearest step of any line, and what each line has there.
+# How old the page of a run is that goes on; and the values under the pointer: the nearest step of any line, and what
+# each line has there.
 _SCRIPT = """
 "use strict";
 const box = document.getElementById("values"), space = "http://www.w3.org/2000/svg";
@@ -169,6 +173,12 @@ const row = (left, right) => {
   }
   return line;
 };
+for (const note of document.querySelectorAll("p[data-written]")) {
+  const minutes = (Date.now() / 1000 - note.dataset.written) / 60;
+  const [count, unit] = minutes < 120 ? [minutes, "minutes"] : minutes < 2880 ? [minutes / 60, "hours"]
+    : [minutes / 1440, "days"];
+  if (minutes >= 2) note.append(` That was ${Math.floor(count)} ${unit} ago.`);
+}
 for (const chart of document.querySelectorAll("svg[data-chart]")) {
   const data = JSON.parse(chart.dataset.chart), [x0, x1, left, right] = data.x, [y0, y1, bottom, top] = data.y;
   const scale = data.log ? Math.log10 : value => value;

@@ -185,11 +185,13 @@ class Report(Callback):
     def _write(self, trainer: Trainer, status: str, tone: str, error: str | None = None) -> None:
         model, optimizer = trainer.model, trainer.optimizer
         layers = list(_layers(model))
+        now = time.time()
         text = page(
             title=self._title or f"Training of {type(model).__name__}",
             status=status,
             tone=tone,
-            note=f"Began {_date(self._began)}, as of {_date(time.time())}.",
+            note=f"Began {_date(self._began)}, as of {_date(now)}.",
+            written=now,
             tiles=self._tiles(trainer, sum(count for *_, count in layers)),
             charts=[self._drawn(name) for name in self._curves if name not in _UNCHARTED],
             tables=[

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Iterator, Mapping, Self
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
+from ..markup import shown_safely
 from ..tensors.tensor import Tensor
 from . import naming, placement, state
 from .rebuilding import from_tree, to_tree
@@ -417,6 +418,13 @@ class Module:
             else:
                 lines += [f"({path}): {text}" for path in paths]
         return "\n".join([f"{type(self).__name__}(", *("  " + line.replace("\n", "\n  ") for line in lines), ")"])
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tree of layers with their parameters, shapes and bytes."""
+        from .notebook import html
+
+        return html(self)
 
     # -- walking the tree --------------------------------------------------------------------------
 

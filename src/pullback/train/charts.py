@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass
-from html import escape
 from typing import Iterable, Sequence
 
+from ..markup import escaped
 from .curves import Curve, Points
 
-__all__ = ["CHART_STYLE", "Line", "escaped", "line_chart", "number_text", "standalone", "ticks"]
+__all__ = ["CHART_STYLE", "Line", "line_chart", "number_text", "standalone", "ticks"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 46, 40  # margins around the plot, for the labels
 _CHARACTER = 6.6  # the width of a character of a legend, near enough to place the next entry
@@ -149,12 +148,6 @@ def standalone(svg: str) -> str:
     return f"{svg[:opening]}<style>{CHART_STYLE}</style>{svg[opening:]}\n"
 
 
-def escaped(text: object) -> str:
-    """Text that is shown as it is wherever it stands in HTML or SVG; what XML cannot hold is replaced."""
-    cleaned = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", str(text))
-    return escape(cleaned, quote=True)
-
-
 # -- axes --------------------------------------------------------------------------------------------
 
 
@@ -258,7 +251,9 @@ def _frame(x: _Axis, y: _Axis, horizontal: str, width: int, height: int) -> list
     for mark in x.marks:
         at = f"{x(mark):.1f}"
         parts.append(f'<line class="axis" x1="{at}" x2="{at}" y1="{bottom}" y2="{bottom + 4}"/>')
-        parts.append(f'<text class="x" x="{at}" y="{bottom + 17}">{_mark_text(mark, x)}</text>')
+        text = _mark_text(mark, x)
+        middle = min(x(mark), width - 4 - len(text) * _CHARACTER / 2)  # none is cut off at the edge
+        parts.append(f'<text class="x" x="{middle:.1f}" y="{bottom + 17}">{text}</text>')
     parts.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 7}">{escaped(horizontal)}</text>')
     return parts
 

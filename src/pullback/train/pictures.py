@@ -10,7 +10,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from ..errors import DtypeError, ShapeError
-from .charts import escaped
+from ..markup import escaped
 
 __all__ = ["image_grid", "png"]
 

@@ -14,6 +14,7 @@ from ... import modes
 from ...autodiff import guard
 from ...autodiff.creation import default_dtype
 from ...errors import DeviceError, TraceError
+from ...markup import shown_safely
 from ...targets import target_for
 from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
@@ -134,6 +135,13 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {self._name}: {self._traces} trace{'s' if self._traces != 1 else ''}>"
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: programs, memory, kernels, guards."""
+        from .notebook import html
+
+        return html(self)
 
     def __reduce__(self) -> Any:
         """Copied and pickled as the function is, without its programs."""

@@ -42,8 +42,20 @@ def _is_complex(name: str, x: Any) -> bool:
 
 @fast_path
 def relu(x: Any) -> Tensor:
-    """max(x, 0); its gradient at 0 is 0.
+    """max(x, 0) for each element of `x`; its gradient at 0 is 0.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.relu(pb.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
@@ -53,8 +65,20 @@ def relu(x: Any) -> Tensor:
 
 @fast_path
 def sigmoid(x: Any) -> Tensor:
-    """1 / (1 + exp(-x)), for any x, real or complex, without overflow.
+    """1 / (1 + exp(-x)) for each element of `x`, for real ones a number between 0 and 1, without overflow.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.sigmoid(pb.tensor([-1000.0, 0.0, 1000.0]))
     tensor([0. , 0.5, 1. ])
@@ -70,7 +94,7 @@ def _complex_sigmoid(x: Tensor) -> Tensor:
 
 @fast_path
 def log_sigmoid(x: Any) -> Tensor:
-    """log(sigmoid(x)), also where sigmoid(x) is too small to be represented.
+    """log(sigmoid(x)) for each element of `x`, also where sigmoid(x) is too small to be represented.
 
     >>> import pullback as pb
     >>> pb.log_sigmoid(pb.tensor([-1000.0, 1000.0]))
@@ -81,8 +105,20 @@ def log_sigmoid(x: Any) -> Tensor:
 
 @fast_path
 def silu(x: Any) -> Tensor:
-    """x sigmoid(x), also called swish, of real or complex numbers.
+    """x sigmoid(x) for each element of `x`, also called swish.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.silu(pb.tensor([0.0, 20.0]))
     tensor([ 0., 20.])
@@ -94,8 +130,22 @@ def silu(x: Any) -> Tensor:
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
-    """x where it is positive, `negative_slope` times x elsewhere.
+    """Each element of `x` where it is positive, `negative_slope` times it elsewhere.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    negative_slope : float
+        The slope below zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.leaky_relu(pb.tensor([-2.0, 3.0]), 0.5)
     tensor([-1.,  3.])
@@ -104,8 +154,22 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, alpha (exp(x) - 1) elsewhere.
+    """Each element of `x` where it is positive, alpha (exp(x) - 1) elsewhere.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    alpha : float
+        Minus the limit far below zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.elu(pb.tensor([-1000.0, 3.0]), alpha=0.5)
     tensor([-0.5,  3. ])
@@ -114,8 +178,22 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(x: Any, approximate: str = "none") -> Tensor:
-    """x times the normal distribution function of x; `approximate="tanh"` is the usual approximation of it.
+    """Each element of `x` times the normal distribution function at it.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    approximate : str
+        "none" is exact; "tanh" is the usual approximation by a hyperbolic tangent.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.gelu(pb.tensor([-10.0, 0.0, 10.0])).tolist()[1:]
     [0.0, 10.0]
@@ -130,9 +208,10 @@ def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Tenso
 
     Parameters
     ----------
-    x : array of real numbers
+    x : array
+        Real numbers of any shape.
     beta : float
-        How sharply it bends; it must be positive.
+        How sharp the bend at zero is; it must be positive.
     threshold : float, optional
         Where `beta * x` is larger the result is `x` itself, as in PyTorch, whose threshold is 20. Without one the
         function is exact everywhere.
@@ -140,7 +219,7 @@ def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Tenso
     Returns
     -------
     Tensor
-        In the shape of `x`.
+        Of the shape of `x`.
 
     Examples
     --------
@@ -358,6 +437,20 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 
     A row of -inf alone has no softmax: it gives NaN. float16 and bfloat16 are summed in float32.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape: logits.
+    axis : int or tuple of int
+        Over which axes results add up to one, by default the last one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, from 0 to 1.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.softmax(pb.tensor([[1000.0, 1000.0], [0.0, -1000.0]]), axis=1)
     tensor([[0.5, 0.5],
@@ -370,6 +463,20 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     """log(softmax(x)), also where softmax(x) is too small to be represented.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape: logits.
+    axis : int or tuple of int
+        Over which axes, by default the last one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, at most 0.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.log_softmax(pb.tensor([0.0, -1000.0]))
     tensor([    0., -1000.])
@@ -381,8 +488,24 @@ def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
 def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over `axis` (all axes without one), without overflow.
 
-    Of -inf alone, or of nothing, it is -inf, with a gradient of zero. Complex numbers are taken, too.
+    Of -inf alone, or of nothing, it is -inf, with a gradient of zero.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+    axis : int or tuple of int, optional
+        Over which axes; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.logsumexp(pb.tensor([[1000.0, -1000.0], [-float("inf"), -float("inf")]]), axis=1)
     tensor([1000.,  -inf])

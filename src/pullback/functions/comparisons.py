@@ -84,7 +84,7 @@ def greater_equal(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["greater_equal"], (x1, x2))
 
 
-def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False) -> Tensor:
+def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether numbers are nearly equal: |x - y| <= atol + rtol |y|. Infinities are near themselves alone.
 
     Parameters
@@ -122,7 +122,7 @@ def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan:
     return TENSORS.logical_or(close, TENSORS.logical_and(TENSORS.isnan(x), TENSORS.isnan(y))) if equal_nan else close
 
 
-def allclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan: bool = False) -> Tensor:
+def allclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether all numbers are nearly equal, as of `isclose`.
 
     Parameters
@@ -145,7 +145,7 @@ def allclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, *, equal_nan
     >>> pb.allclose(pb.asarray([1.0, 2.0]), pb.asarray([1.0, 2.000001]))
     tensor(True)
     """
-    return TENSORS.all(isclose(x, y, rtol, atol, equal_nan=equal_nan), None, False)
+    return TENSORS.all(isclose(x, y, rtol, atol, equal_nan), None, False)
 
 
 def isfinite(x: Any, /) -> Tensor:

@@ -95,6 +95,10 @@ class Optimizer:
         """The buffer `name` before the first update: zeros like the parameter unless a subclass says otherwise."""
         return kernels.zeros(tuple(parameter.shape), dtype, parameter)
 
+    def step_state(self, group: Group, step: int) -> dict[str, float]:
+        """Numbers that follow from the count of steps and are in the saved state, as PyTorch has them there."""
+        return {}
+
     def constants(self, group: Group, step: int) -> tuple[float, ...]:
         """The numbers in the formula at the `step`-th update of a parameter, counted from 1."""
         raise NotImplementedError

@@ -20,7 +20,7 @@ from .arguments import check_batches, check_count, check_folder, check_parts, ch
 from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
 from .destination import destination
-from .early_stopping import Best
+from .early_stopping import Best, EarlyStopping
 from .evaluation import evaluated
 from .feeding import Feed
 from .figures import count, number
@@ -440,6 +440,9 @@ class Trainer:
         seconds = number(state, "seconds", finite=True)
         load_parts(self._parts(), state["parts"])
         load_callbacks(self.callbacks, state["callbacks"])
+        for callback in self.callbacks:
+            if isinstance(callback, EarlyStopping):
+                callback.check_weights(self)
         self._generator.state = state["random"]
         self.step, self.epoch = step, epoch
         self._seconds, self._validated_at = seconds, validated_at

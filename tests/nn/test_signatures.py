@@ -18,7 +18,10 @@ LAYERS = sorted(
     if isinstance(value, type) and issubclass(value, nn.Module) and hasattr(torch.nn, name) and name != "Module"
 )
 #: Ours need not be given: which axis is meant is plain for Softmax, and "relu" names the function.
-OTHER_DEFAULTS = {("Softmax", "dim"), ("LogSoftmax", "dim"), ("TransformerEncoderLayer", "activation")}
+OTHER_DEFAULTS = {
+    ("Softmax", "dim"), ("LogSoftmax", "dim"), ("TransformerEncoderLayer", "activation"),
+    ("TransformerDecoderLayer", "activation"),
+}  # fmt: skip
 NAMED_OTHERWISE = {"Sequential": {"modules": "args"}}
 
 
@@ -60,7 +63,13 @@ def test_arguments_are_torchs(name):
             assert list(other)[place] == key, f"{key} is in another place"
 
 
-@pytest.mark.parametrize("name", ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
+        "TransformerDecoder",
+    ],
+)  # fmt: skip
 def test_calls_are_torchs(name):
     ours, other = (list(inspect.signature(getattr(library, name).forward).parameters) for library in (nn, torch.nn))
     assert ours == other

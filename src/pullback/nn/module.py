@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Self
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
+from ..pytorch_names import present, tell_of_missing
 from ..tensors.tensor import Tensor
 from . import hooks, naming, placement, state
 from .rebuilding import from_tree, to_tree
@@ -69,6 +70,9 @@ class Module:
         object.__delattr__(self, name)
         for path in [path for path in self._kinds if path.split(".")[0] == name]:
             del self._kinds[path]
+
+    def __dir__(self) -> list[str]:
+        return present(self, super().__dir__())
 
     def __copy__(self) -> Self:
         copy = object.__new__(type(self))
@@ -476,6 +480,7 @@ def _parts(path: str, value: Any, slots: dict[str, Any]) -> Iterator[tuple[str, 
 
 
 tree.register(Module, to_tree, from_tree)
+tell_of_missing(Module)
 
 
 def Parameter(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:  # noqa: N802

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import re
 from importlib import import_module
@@ -206,3 +207,56 @@ def test_pytorchs_most_used_names_exist_or_lead_somewhere(owner, name):
     thing = {"Tensor": pb.Tensor, "Module": LAYER}.get(owner) or import_module(owner)
     if not hasattr(thing, name) and name not in PLAIN:
         assert re.search(r"\. (Write `.+`|[A-Z].+)\.$", told(thing, name))
+
+
+# -- keywords --------------------------------------------------------------------------------------
+
+AXES = """
+    all any argmax argmin argsort array_split concat count_nonzero cumulative_prod cumulative_sum diff log_softmax
+    logsumexp max mean median min normalize prod softmax sort split squeeze stack std sum topk unstack var
+"""
+EXAMPLES = {
+    "array_split": (TENSOR, 2), "concat": ([TENSOR],), "split": (TENSOR, 2), "squeeze": (TENSOR[:1],),
+    "stack": ([TENSOR],), "topk": (TENSOR, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AXES.split())
+def test_functions_say_how_an_axis_is_given(name):
+    arguments = EXAMPLES.get(name, (TENSOR,))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'dim'. Write `axis=`.$"):
+        getattr(pb, name)(*arguments, dim=0)
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'other'$"):
+        getattr(pb, name)(*arguments, other=0)
+    getattr(pb, name)(*arguments, axis=0)
+    assert "other" not in inspect.signature(getattr(pb, name)).parameters
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "std", "var", "cumsum", "cumprod", "squeeze", "softmax"])
+def test_methods_say_how_an_axis_is_given(name):
+    with pytest.raises(TypeError, match=r"'dim'\. Write `axis=`"):
+        getattr(TENSOR, name)(dim=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        (lambda: TENSOR.mean(axis=0, keepdim=True), "keepdims="),
+        (lambda: TENSOR.std(unbiased=False), "correction="),
+        (lambda: pb.take_along_axis(TENSOR, TENSOR.astype("int64"), dim=1), "axis="),
+        (lambda: pb.roll(TENSOR, 1, dims=0), "axis="),
+        (lambda: pb.flip(TENSOR, dims=(0,)), "axis="),
+        (lambda: pb.grad(pb.sum, argnum=0), "argnums="),
+        (lambda: pb.hessian(pb.sum, argnum=0), "argnums="),
+        (lambda: pb.vmap(pb.sum, in_dims=0), "in_axes="),
+    ],
+)
+def test_other_keywords_are_named(call, written):
+    with pytest.raises(TypeError, match=f"Write `{written}`"):
+        call()
+
+
+def test_a_signature_is_shown_as_it_is_meant():
+    shown = "(x: 'Any', /, axis: 'Any' = None, *, dtype: 'Any' = None, keepdims: 'bool' = False) -> 'Tensor'"
+    assert str(inspect.signature(pb.sum)) == shown
+    assert pickle.loads(pickle.dumps(pb.sum)) is pb.sum

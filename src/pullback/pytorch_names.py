@@ -362,9 +362,10 @@ _METHODS = (
     "one_hot", "pixel_shuffle", "prelu", "quantile", "relu6", "rot90", "rsqrt", "scatter", "scatter_reduce",
     "selu", "tril", "triu", "unfold", "vstack",
 )  # fmt: skip
+#: Arguments of PyTorch's functions, and of autograd's.
 _KEYWORDS = {
-    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "argnum": "argnums", "unbiased": "correction",
-    "in_dims": "in_axes", "out_dims": "out_axes", "src": "values", "index": "indices", "input": "x",
+    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "unbiased": "correction", "argnum": "argnums",
+    "in_dims": "in_axes", "out_dims": "out_axes",
 }  # fmt: skip
 
 
@@ -381,7 +382,7 @@ def missing(module: str, name: str) -> AttributeError:
     return AttributeError(f"module {module!r} has no attribute {name!r}{_advice(instead)}", name=name)
 
 
-class _Missing:
+class Missing:
     """In place of a method that another library's class has: asking for it is an error that says what to write.
 
     Found only where a class and its instances have nothing else of that name; so what they have costs nothing more.
@@ -407,7 +408,7 @@ def tell_of_missing(cls: type) -> None:
     kind = cls.__name__
     for name in (*_INSTEAD[kind], *(_METHODS if kind == "Tensor" else ())):
         if not hasattr(cls, name):
-            setattr(cls, name, _Missing(kind, name))
+            setattr(cls, name, Missing(kind, name))
 
 
 def present(thing: Any, names: Iterable[str]) -> list[str]:
@@ -416,7 +417,7 @@ def present(thing: Any, names: Iterable[str]) -> list[str]:
 
     def is_there(name: str) -> bool:
         found = next((vars(base)[name] for base in type(thing).__mro__ if name in vars(base)), None)
-        return type(found) is not _Missing or name in own
+        return type(found) is not Missing or name in own
 
     return [name for name in names if is_there(name)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..autodiff.fast import call_for
 from ..errors import AxisError, DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes, negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -98,26 +99,32 @@ def flatten(x: Any, /, *others: Any) -> Tensor:
     return ravel(x)
 
 
-def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
+@hide_others
+def expand_dims(x: Any, /, axis: int | Sequence[int], **other: Never) -> Tensor:
     """New axes of size one at the positions `axis` of the result.
 
     >>> import pullback as pb
     >>> pb.expand_dims(pb.asarray([1, 2, 3]), (0, -1)).shape
     (1, 3, 1)
     """
+    if other:
+        raise unexpected("expand_dims", other)
     x = asarray(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = negative_axes("expand_dims", axis, x.ndim + count)
     return _expand_dims(x, axes)
 
 
-def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def squeeze(x: Any, /, axis: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """Without the axes `axis`, which must be of size one; without all such axes if None is given.
 
     >>> import pullback as pb
     >>> pb.squeeze(pb.asarray([[[1], [2]]]), 0).shape
     (2, 1)
     """
+    if other:
+        raise unexpected("squeeze", other)
     x = asarray(x)
     if axis is None:
         axes = tuple(i - x.ndim for i, n in enumerate(x.shape) if n == 1)
@@ -241,25 +248,31 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return _permute_dims(x, tuple(order))
 
 
-def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def flip(x: Any, /, *, axis: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """The elements in reverse order along some axes, or along all of them.
 
     >>> import pullback as pb
     >>> pb.flip(pb.asarray([1, 2, 3]))
     tensor([3, 2, 1])
     """
+    if other:
+        raise unexpected("flip", other)
     x = asarray(x)
     axes = all_axes(x.ndim) if axis is None else negative_axes("flip", axis, x.ndim)
     return apply(OPERATIONS["flip"], (x,), (axes,))
 
 
-def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """The elements moved by `shift` places along an axis; what falls off the end comes in at the start.
 
     >>> import pullback as pb
     >>> pb.roll(pb.asarray([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
+    if other:
+        raise unexpected("roll", other)
     x = asarray(x)
     if axis is None:
         if isinstance(shift, (tuple, list)):

@@ -5,7 +5,7 @@ New functions are functions only, unless NumPy has a method of that name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..functions import (
     special,
     trigonometry,
 )
+from ..functions.keywords import hide_others, unexpected
 from ..modes import is_recording
 from .writing import as_value, is_copy_of_variable, separate
 
@@ -176,20 +177,36 @@ class ReductionMethods(TensorBase):
     prod = reductions.prod
     sum = reductions.sum
 
-    def var(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
+    @hide_others
+    def var(
+        self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False, **other: Never
+    ) -> Tensor:
         """The variance as of `pb.var`, also with NumPy's name for the correction."""
+        if other:
+            raise unexpected("var", other)
         return reductions.var(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
-    def std(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
+    @hide_others
+    def std(
+        self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False, **other: Never
+    ) -> Tensor:
         """The standard deviation as of `pb.std`, also with NumPy's name for the correction."""
+        if other:
+            raise unexpected("std", other)
         return reductions.std(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
-    def cumsum(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+    @hide_others
+    def cumsum(self, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
         """The running sum along an axis, or over all elements, as NumPy's method gives it."""
+        if other:
+            raise unexpected("cumsum", other)
         return reductions.cumulative_sum(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
-    def cumprod(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+    @hide_others
+    def cumprod(self, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
         """The running product along an axis, or over all elements, as NumPy's method gives it."""
+        if other:
+            raise unexpected("cumprod", other)
         return reductions.cumulative_prod(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
 

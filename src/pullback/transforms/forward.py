@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Never
 
 from .. import tree
 from ..autodiff.base import resolved
@@ -12,6 +12,7 @@ from ..autodiff.forward import dual, next_level, primal_at, tangent_at, variable
 from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .lifting import (
     Argnums,
@@ -105,7 +106,8 @@ def _directions(transform: str, primals: Any, tangents: Any) -> tuple[Arguments,
     return arguments, directions
 
 
-def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
 
     `f` runs once per number in the arguments. Shapes, trees and complex numbers are as in `jacrev`.
@@ -115,6 +117,8 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[2., 0.],
            [0., 4.]])
     """
+    if other:
+        raise unexpected("jacfwd", other)
     check_function("jacfwd", f)
 
     @wraps(f)
@@ -165,7 +169,8 @@ def _assembled(x: Tensor, column: list[Push], done: Push, k: int) -> Tensor:
         return TENSORS.reshape(TENSORS.stack(tangents, -1), out.shape + x.shape)
 
 
-def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the second derivatives of `f`: reverse mode over reverse mode, in which `f` runs once.
 
     An entry has the shape of the output, then twice that of the argument; trees nest in the same way.
@@ -175,6 +180,8 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
+    if other:
+        raise unexpected("hessian", other)
     check_function("hessian", f)
     return jacrev(jacrev(f, argnums, has_aux), argnums, has_aux)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Never
 
 from .. import backends, modes, tree
 from ..autodiff import guard
@@ -14,6 +14,7 @@ from ..autodiff.forward import Dual, variable, vjp_of
 from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .lifting import (
     Argnums,
@@ -87,7 +88,8 @@ class Pass:
         return self.arguments.result([lowered_like(leaf, gradient, stays) for leaf, gradient in pairs])
 
 
-def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the gradient of `f`, which must return a real scalar.
 
     It takes arrays of any library, Python floats, tensors, and trees of them, and gives gradients of the same kind;
@@ -100,6 +102,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     >>> pb.grad(pb.grad(lambda x: x**3))(2.0)
     12.0
     """
+    if other:
+        raise unexpected("grad", other)
     check_function("grad", f)
 
     @wraps(f)
@@ -111,13 +115,16 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return gradient
 
 
-def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives (value, gradient) of `f`; ((value, aux), gradient) with `has_aux`. See `grad`.
 
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda w: w["a"] * w["b"])({"a": 2.0, "b": 3.0})
     (np.float64(6.0), {'a': 3.0, 'b': 2.0})
     """
+    if other:
+        raise unexpected("value_and_grad", other)
     check_function("value_and_grad", f)
 
     @wraps(f)
@@ -207,7 +214,8 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (output, pullback, done.lowered(done.aux)) if has_aux else (output, pullback)
 
 
-def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the Jacobian of `f`, row by row, by reverse mode: best for few outputs.
 
     An entry has the shape of the output followed by that of the argument; for trees there is a tree of arguments in
@@ -218,6 +226,8 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[2., 0.],
            [0., 4.]])
     """
+    if other:
+        raise unexpected("jacrev", other)
     check_function("jacrev", f)
 
     @wraps(f)

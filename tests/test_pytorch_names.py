@@ -249,11 +249,20 @@ def test_methods_say_how_an_axis_is_given(name):
         (lambda: pb.grad(pb.sum, argnum=0), "argnums="),
         (lambda: pb.hessian(pb.sum, argnum=0), "argnums="),
         (lambda: pb.vmap(pb.sum, in_dims=0), "in_axes="),
+        (lambda: pb.zeros(3, requires_grad=True), "pb.zeros(...).set_requires_grad(True)"),
+        (lambda: pb.arange(3.0, requires_grad=True), "pb.arange(...).set_requires_grad(True)"),
+        (lambda: TENSOR.flatten(start_dim=1), "pb.reshape(x, (x.shape[0], -1))"),
     ],
 )
 def test_other_keywords_are_named(call, written):
-    with pytest.raises(TypeError, match=f"Write `{written}`"):
+    with pytest.raises(TypeError, match=re.escape(f"Write `{written}`")):
         call()
+
+
+@pytest.mark.parametrize("thing", [LAYER, pb.optim.SGD(LAYER.parameters())], ids=["model", "optimizer"])
+def test_gradients_are_not_set_to_none(thing):
+    with pytest.raises(TypeError, match=r"'set_to_none'\. Leave it out: gradients are filled with zeros"):
+        thing.zero_grad(set_to_none=True)
 
 
 def test_a_signature_is_shown_as_it_is_meant():

@@ -364,9 +364,17 @@ _METHODS = (
 )  # fmt: skip
 #: Arguments of PyTorch's functions, and of autograd's.
 _KEYWORDS = {
-    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "unbiased": "correction", "argnum": "argnums",
-    "in_dims": "in_axes", "out_dims": "out_axes",
-}  # fmt: skip
+    "argnum": "argnums=",
+    "dim": "axis=",
+    "dims": "axis=",
+    "in_dims": "in_axes=",
+    "keepdim": "keepdims=",
+    "out_dims": "out_axes=",
+    "requires_grad": "pb.{function}(...).set_requires_grad(True)",
+    "set_to_none": "Leave it out: gradients are filled with zeros and keep their memory",
+    "start_dim": "pb.reshape(x, (x.shape[0], -1))` or `pb.nn.Flatten(start_dim, end_dim)",
+    "unbiased": "correction=",
+}
 
 
 def missing(module: str, name: str) -> AttributeError:
@@ -430,8 +438,8 @@ def unexpected(function: str, keywords: Mapping[str, Any]) -> TypeError:
     sum() got an unexpected keyword argument 'dim'. Write `axis=`.
     """
     name = next(iter(keywords))
-    instead = _KEYWORDS.get(name)
-    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{_advice(instead and instead + '=')}")
+    instead = _KEYWORDS.get(name, "").format(function=function) or None
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{_advice(instead)}")
 
 
 def _is_function(name: str) -> bool:

@@ -84,13 +84,16 @@ def ravel(x: Any, /) -> Tensor:
     return reshape(x, (-1,)) if asarray(x).size else reshape(x, (0,))
 
 
-def flatten(x: Any, /, *others: Any) -> Tensor:
+@hide_others
+def flatten(x: Any, /, *others: Any, **other: Never) -> Tensor:
     """The elements in one row, as `ravel` gives them.
 
     >>> import pullback as pb
     >>> pb.flatten(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
+    if other:
+        raise unexpected("flatten", other)
     if others:
         raise DtypeError(
             f"flatten: takes a tensor and nothing else, got {', '.join(map(repr, others))}. To keep the first axis "

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Self
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
+from ..functions.keywords import refuse_others
 from ..pytorch_names import present, tell_of_missing
 from ..tensors.tensor import Tensor
 from . import hooks, naming, placement, state
@@ -344,6 +345,7 @@ class Module:
                 owner._slots.pop(path, None)  # from here on this says whether it is a leaf
         return self
 
+    @refuse_others
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to zero, keeping their memory."""
         for parameter in self.parameters():

@@ -13,6 +13,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients, in_lists
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
+from ..functions.keywords import refuse_others
 from ..tensors.quantized import QuantizedTensor
 from ..tensors.tensor import Tensor
 from . import overflow, state
@@ -264,6 +265,7 @@ class Optimizer:
             self._last_constants = (key, xp.constants(values, dtype))
         return self._last_constants[1]
 
+    @refuse_others
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.
 

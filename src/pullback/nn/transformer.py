@@ -231,6 +231,11 @@ class TransformerDecoderLayer(Module):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """The layer's result for `tgt` beside `memory`, in the shape of `tgt`. Calling the module calls this.
+
+        `tgt_mask` and `memory_mask` (queries, keys), `tgt_key_padding_mask` and `memory_key_padding_mask` (samples,
+        keys) hide where they are True; `tgt_is_causal` and `memory_is_causal` hide what comes later.
+        """
         targets = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         memories = (memory_mask, memory_key_padding_mask, memory_is_causal)
         if self.norm_first:
@@ -289,6 +294,11 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Any:
+        """What all layers make of `tgt` beside `memory`, in the shape of `tgt`. Calling the module calls this.
+
+        `tgt_mask` and `memory_mask` (queries, keys), `tgt_key_padding_mask` and `memory_key_padding_mask` (samples,
+        keys) hide where they are True; `tgt_is_causal` and `memory_is_causal` hide what comes later.
+        """
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, tgt_is_causal, memory_is_causal)

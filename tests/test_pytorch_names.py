@@ -162,7 +162,7 @@ MOST_USED = {
     "pullback": """
         Generator Size Tensor abs absolute acos addmm all any arange argmax argmin argsort as_tensor asin atan atan2
         autograd baddbmm bernoulli bmm bool broadcast_to cat ceil chunk cholesky clamp clone compile concat conj cos
-        cosh count_nonzero cross cuda cumprod det diagonal diff dist distributions div dot double einsum empty
+        cosh count_nonzero cross cuda det diagonal diff dist distributions div dot double einsum empty
         empty_like eq erf exp expm1 eye fft flatten flip float float32 float64 floor fmod from_numpy full full_like
         func gather ge get_rng_state gt half histogram imag index_select inference_mode int int64 inverse is_tensor
         isfinite isinf isnan jit kron le linalg linspace load log log10 log1p log2 logaddexp logical_and logsumexp

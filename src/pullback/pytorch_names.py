@@ -46,7 +46,6 @@ _INSTEAD = {
         "concatenate": "pb.concat",
         "cross": "pb.linalg.cross",
         "cuda": 'pb.asarray(x, device="torch:cuda")',
-        "cumprod": "pb.cumulative_prod",
         "custom_gradient": "pb.custom_op",
         "custom_jvp": "pb.custom_op",
         "custom_vjp": "pb.custom_op",

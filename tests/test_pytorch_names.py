@@ -1,14 +1,30 @@
-"""Names of PyTorch's lead to the names here."""
+"""Names of PyTorch, JAX and autograd lead to the names here."""
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
 import re
 from importlib import import_module
 
 import pytest
 
 import pullback as pb
-from pullback.pytorch_names import _INSTEAD
+from pullback.pytorch_names import _INSTEAD, missing
+
+CLASSES = {"Tensor": pb.Tensor, "Module": pb.nn.Module}
+MODULES = sorted(_INSTEAD.keys() - CLASSES.keys())
+TENSOR = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
+LAYER = pb.nn.Linear(2, 1)
+OBJECTS = {"t": TENSOR, "x": TENSOR, "module": LAYER, "output": TENSOR, "self": LAYER, "pb": pb}
+
+
+def told(thing, name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(thing, name)
+    assert caught.value.name == name
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +32,11 @@ from pullback.pytorch_names import _INSTEAD
     [
         ("pullback", "cat", "`pb.concat`"),
         ("pullback", "manual_seed", "`pb.random.seed`"),
+        ("pullback", "jit", "`pb.compile`"),
+        ("pullback", "elementwise_grad", "`pb.grad"),
+        ("pullback", "float", "`pb.float32`"),
         ("pullback.nn", "functional", "functions are in `pb`"),
+        ("pullback.nn", "relu", "`pb.relu`"),
         ("pullback.optim", "lr_scheduler", "`pb.optim.schedules`"),
         ("pullback.data", "DataLoader", "`pb.data.Batches`"),
     ],
@@ -26,17 +46,226 @@ def test_the_error_says_what_to_write(module, name, words):
         getattr(import_module(module), name)
 
 
-@pytest.mark.parametrize("module", sorted(_INSTEAD))
+@pytest.mark.parametrize("module", MODULES)
 def test_other_names_are_plainly_missing(module):
     with pytest.raises(AttributeError, match=rf"^module '{module}' has no attribute 'nothing'$"):
         _ = import_module(module).nothing
     assert not hasattr(import_module(module), "__nothing__")
 
 
-@pytest.mark.parametrize(("module", "name"), [(module, name) for module in _INSTEAD for name in _INSTEAD[module]])
-def test_what_is_to_be_written_exists(module, name):
-    assert name not in dir(import_module(module))
-    for path in re.findall(r"pb((?:\.\w+)+)", _INSTEAD[module][name]):
-        found = pb
+@pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner in _INSTEAD for name in _INSTEAD[owner]])
+def test_what_is_to_be_written_exists(owner, name):
+    text = _INSTEAD[owner][name]
+    said = str(missing(owner, name))
+    assert said.count("`") % 2 == 0 and said.endswith(".") and "``" not in said, said
+    assert name not in (dir(import_module(owner)) if owner in MODULES else CLASSES[owner].__dict__.get("__slots__", ()))
+    for start, path in re.findall(r"\b(pb|t|x|module|output|self)((?:\.[a-z_]\w*)+)", text):
+        found = OBJECTS[start]
         for part in path[1:].split("."):
+            if found is LAYER and part == "weights":
+                break
             found = getattr(found, part)
+
+
+# -- methods and attributes ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("view", "`t.reshape(...)`"),
+        ("unsqueeze", "`pb.expand_dims(t, axis=...)` or `t[None]`"),
+        ("cuda", '`t.to_device("torch:cuda")`'),
+        ("numel", "`t.size`"),
+        ("dim", "`t.ndim`"),
+        ("float", "`t.astype(pb.float32)`"),
+        ("zero_", "`t[...] = 0`"),
+        ("add_", "`t += other`"),
+        ("exp_", "`t[...] = pb.exp(t)`"),
+    ],
+)
+def test_tensors_say_what_to_write(name, words):
+    for tensor in (TENSOR, pb.tensor([1.0], requires_grad=True)):
+        assert told(tensor, name) == f"'Tensor' object has no attribute '{name}'. Write {words}."
+    assert told(pb.Tensor, name) == f"type object 'Tensor' has no attribute '{name}'. Write {words}."
+
+
+def test_a_method_of_pytorchs_that_is_a_function_here_is_named():
+    assert told(TENSOR, "tril") == "'Tensor' object has no attribute 'tril'. Write `pb.tril(t, ...)`."
+
+
+def test_modules_say_what_to_write():
+    assert told(LAYER, "half") == "'Linear' object has no attribute 'half'. Write `module.astype(pb.float16)`."
+    assert "module.to_device" in told(LAYER, "to") and "module.astype" in told(LAYER, "to")
+
+
+def test_names_that_are_missing_are_not_there_in_any_other_way():
+    for thing in (TENSOR, LAYER):
+        plain = told(thing, "nothing")
+        assert plain == f"'{type(thing).__name__}' object has no attribute 'nothing'"
+        assert not hasattr(thing, "cuda") and "cuda" not in dir(thing)
+        assert {"__repr__", "astype"} <= set(dir(thing))
+
+
+def test_a_module_may_have_an_attribute_of_such_a_name():
+    class Own(pb.nn.Module):
+        def __init__(self):
+            self.to = pb.nn.Linear(2, 2)
+            self.register_buffer("half", pb.ones(2))
+
+        def cuda(self):
+            return "mine"
+
+        def forward(self, x):
+            return self.to(x) * self.half
+
+    own = Own()
+    assert own.cuda() == "mine" and list(own.state_dict()) == ["half", "to.weight", "to.bias"]
+    assert {"to", "half", "cuda"} <= set(dir(own)) and "cpu" not in dir(own)
+    with pb.no_grad():
+        assert pb.compile(own)(pb.ones((1, 2))).tolist() == own(pb.ones((1, 2))).tolist()
+    assert list(copy.deepcopy(own).state_dict()) == list(own.state_dict())
+
+
+def test_a_subclass_with_names_of_its_own_is_asked_as_before():
+    class Asking(pb.nn.Module):
+        def __getattr__(self, name):
+            if name == "cuda":
+                return "answered"
+            raise AttributeError(name)
+
+    assert Asking().cuda == "answered"
+
+
+def test_tensors_are_copied_and_pickled_as_before():
+    for made in (copy.copy(TENSOR), copy.deepcopy(TENSOR), pickle.loads(pickle.dumps(TENSOR))):
+        assert made.tolist() == TENSOR.tolist()
+
+
+# -- PyTorch's most used names ---------------------------------------------------------------------
+
+MOST_USED = {
+    "Tensor": """
+        T abs add_ all any argmax argmin argsort astype backward bmm bool byte chunk clamp clamp_ clamp_max clamp_min
+        clone contiguous copy_ cos cpu cuda cumsum data det detach detach_ device diagonal dim div div_ dot double
+        dtype eq exp exp_ expand expand_as fill_ flatten flip float floor fmod gather ge grad gt half index_add_
+        index_copy_ index_fill_ index_put_ index_select int inverse is_complex is_contiguous is_cuda
+        is_floating_point is_leaf isnan item le log log_softmax logsumexp long lt mH mT masked_fill masked_fill_
+        masked_select matmul max mean median min mm movedim mul mul_ mv narrow ndim ne neg nelement new_empty new_full
+        new_ones new_tensor new_zeros nonzero norm normal_ numel numpy outer permute pin_memory pinverse pow prod
+        register_hook relu relu_ repeat repeat_interleave requires_grad requires_grad_ reshape reshape_as resize_
+        retain_grad roll round scatter_ scatter_add scatter_add_ select shape short sigmoid sigmoid_ sign sin size
+        slogdet softmax sort split sqrt sqrt_ square squeeze squeeze_ std sub sub_ sum svd swapaxes swapdims t take
+        tanh tanh_ tensor_split tile to tolist topk trace transpose transpose_ tril triu type type_as unbind unflatten
+        uniform_ unique unsqueeze unsqueeze_ var view view_as where xlogy zero_
+    """,
+    "pullback": """
+        Generator Size Tensor abs absolute acos addmm all any arange argmax argmin argsort as_tensor asin atan atan2
+        autograd baddbmm bernoulli bmm bool broadcast_to cat ceil chunk cholesky clamp clone compile concat conj cos
+        cosh count_nonzero cross cuda det diagonal diff dist distributions div dot double einsum empty
+        empty_like eq erf exp expm1 eye fft flatten flip float float32 float64 floor fmod from_numpy full full_like
+        func gather ge get_rng_state gt half histogram imag index_select inference_mode int int64 inverse is_tensor
+        isfinite isinf isnan jit kron le linalg linspace load log log10 log1p log2 logaddexp logical_and logsumexp
+        long lt manual_seed masked_select matmul matrix_power max maximum mean median meshgrid min minimum mm moveaxis
+        movedim mul mv nan_to_num narrow ne neg nn no_grad norm normal numel ones ones_like optim outer permute
+        pinverse polygamma pow prod qr rand rand_like randint randn randn_like randperm real reciprocal relu remainder
+        repeat_interleave reshape roll round save searchsorted select set_default_device set_default_dtype
+        set_grad_enabled sigmoid sign sin sinh slogdet softmax solve sort split sqrt square squeeze stack std sub sum
+        svd swapaxes swapdims t take take_along_dim tan tanh tensor tensor_split tensordot tile topk transpose tril
+        triu true_divide trunc unbind unflatten unique unsqueeze use_deterministic_algorithms utils var vdot
+        view_as_real vmap where zeros zeros_like
+    """,
+    "pullback.nn": """
+        AdaptiveAvgPool2d AvgPool2d BCELoss BCEWithLogitsLoss BatchNorm1d BatchNorm2d Buffer ConstantPad1d Conv1d Conv2d
+        Conv3d ConvTranspose1d ConvTranspose2d CrossEntropyLoss Dropout Dropout2d ELU Embedding Flatten GELU GRU GRUCell
+        GroupNorm HuberLoss Identity InstanceNorm2d L1Loss LSTM LSTMCell LayerNorm LeakyReLU Linear LogSigmoid
+        LogSoftmax MSELoss MaxPool2d Module ModuleDict ModuleList MultiheadAttention NLLLoss Parameter ParameterDict
+        ParameterList RMSNorm RNN ReLU ReflectionPad2d ReplicationPad2d Sequential SiLU Sigmoid SmoothL1Loss Softmax
+        Softplus Tanh Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder
+        TransformerEncoderLayer Upsample UpsamplingBilinear2d UpsamplingNearest2d ZeroPad2d functional init utils
+    """,
+    "Module": """
+        add_module apply bfloat16 buffers children compile cpu cuda double eval extra_repr float forward get_buffer
+        get_parameter get_submodule half load_state_dict modules named_buffers named_children named_modules
+        named_parameters parameters register_buffer register_forward_hook register_forward_pre_hook
+        register_full_backward_hook register_module register_parameter requires_grad_ state_dict to train training
+        type zero_grad
+    """,
+    "pullback.optim": """
+        Adagrad Adam AdamW Adafactor CosineAnnealingLR ExponentialLR LBFGS LambdaLR LinearLR Muon MultiStepLR NAdam
+        OneCycleLR Optimizer RAdam RMSprop ReduceLROnPlateau SGD StepLR lr_scheduler swa_utils
+    """,
+}
+#: Exist here with another meaning, or have nothing like it.
+PLAIN = {"histogram", "nan_to_num"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(owner, name) for owner, names in MOST_USED.items() for name in names.split()]
+)
+def test_pytorchs_most_used_names_exist_or_lead_somewhere(owner, name):
+    thing = {"Tensor": pb.Tensor, "Module": LAYER}.get(owner) or import_module(owner)
+    if not hasattr(thing, name) and name not in PLAIN:
+        assert re.search(r"\. (Write `.+`|[A-Z].+)\.$", told(thing, name))
+
+
+# -- keywords --------------------------------------------------------------------------------------
+
+AXES = """
+    all any argmax argmin argsort array_split concat count_nonzero cumulative_prod cumulative_sum diff log_softmax
+    logsumexp max mean median min normalize prod softmax sort split squeeze stack std sum topk unstack var
+"""
+EXAMPLES = {
+    "array_split": (TENSOR, 2), "concat": ([TENSOR],), "split": (TENSOR, 2), "squeeze": (TENSOR[:1],),
+    "stack": ([TENSOR],), "topk": (TENSOR, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AXES.split())
+def test_functions_say_how_an_axis_is_given(name):
+    arguments = EXAMPLES.get(name, (TENSOR,))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'dim'. Write `axis=`.$"):
+        getattr(pb, name)(*arguments, dim=0)
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'other'$"):
+        getattr(pb, name)(*arguments, other=0)
+    getattr(pb, name)(*arguments, axis=0)
+    assert "other" not in inspect.signature(getattr(pb, name)).parameters
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "std", "var", "cumsum", "cumprod", "squeeze", "softmax"])
+def test_methods_say_how_an_axis_is_given(name):
+    with pytest.raises(TypeError, match=r"'dim'\. Write `axis=`"):
+        getattr(TENSOR, name)(dim=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        (lambda: TENSOR.mean(axis=0, keepdim=True), "keepdims="),
+        (lambda: TENSOR.std(unbiased=False), "correction="),
+        (lambda: pb.take_along_axis(TENSOR, TENSOR.astype("int64"), dim=1), "axis="),
+        (lambda: pb.roll(TENSOR, 1, dims=0), "axis="),
+        (lambda: pb.flip(TENSOR, dims=(0,)), "axis="),
+        (lambda: pb.grad(pb.sum, argnum=0), "argnums="),
+        (lambda: pb.hessian(pb.sum, argnum=0), "argnums="),
+        (lambda: pb.vmap(pb.sum, in_dims=0), "in_axes="),
+        (lambda: pb.zeros(3, requires_grad=True), "pb.zeros(...).set_requires_grad(True)"),
+        (lambda: pb.arange(3.0, requires_grad=True), "pb.arange(...).set_requires_grad(True)"),
+        (lambda: TENSOR.flatten(start_dim=1), "pb.reshape(x, (x.shape[0], -1))"),
+    ],
+)
+def test_other_keywords_are_named(call, written):
+    with pytest.raises(TypeError, match=re.escape(f"Write `{written}`")):
+        call()
+
+
+@pytest.mark.parametrize("thing", [LAYER, pb.optim.SGD(LAYER.parameters())], ids=["model", "optimizer"])
+def test_gradients_are_not_set_to_none(thing):
+    with pytest.raises(TypeError, match=r"'set_to_none'\. Leave it out: gradients are filled with zeros"):
+        thing.zero_grad(set_to_none=True)
+
+
+def test_a_signature_is_shown_as_it_is_meant():
+    shown = "(x: 'Any', /, axis: 'Any' = None, *, dtype: 'Any' = None, keepdims: 'bool' = False) -> 'Tensor'"
+    assert str(inspect.signature(pb.sum)) == shown
+    assert pickle.loads(pickle.dumps(pb.sum)) is pb.sum

@@ -168,6 +168,62 @@ def test_encoder_layer_equals_torch(options, activation, norm_first):
     check(theirs, ours, x, src_mask=given["attn_mask"], src_key_padding_mask=given["key_padding_mask"])
 
 
+@pytest.mark.parametrize("norm_first", [True, False], ids=["norm first", "norm last"])
+@pytest.mark.parametrize(("activation", "mask"), [("relu", "boolean"), ("gelu", "added"), ("tanh", "per head")])
+@pytest.mark.parametrize("options", [{}, {"batch_first": True}, {"bias": False, "layer_norm_eps": 1e-2}], ids=str)
+def test_decoder_layer_equals_torch(options, activation, mask, norm_first):
+    torch.manual_seed(0)
+    functions = (torch.tanh, pb.tanh) if activation == "tanh" else (activation, activation)
+    shared = {"dropout": 0.0, "norm_first": norm_first, **options}
+    theirs = torch.nn.TransformerDecoderLayer(WIDTH, HEADS, 7, activation=functions[0], **shared).double()
+    ours = pb.nn.TransformerDecoderLayer(WIDTH, HEADS, 7, activation=functions[1], dtype=pb.float64, **shared)
+    tgt, memory = torch.randn(QUERIES, SAMPLES, WIDTH).double(), torch.randn(KEYS, SAMPLES, WIDTH).double()
+    if options.get("batch_first"):
+        tgt, memory = tgt.swapaxes(0, 1), memory.swapaxes(0, 1)
+    of_targets, of_memory = (torch.zeros(SAMPLES, length, dtype=torch.bool) for length in (QUERIES, KEYS))
+    of_targets[0, -1] = of_memory[1, -2:] = True
+    if mask == "added":
+        of_targets, of_memory = (torch.where(hides, -torch.inf, 0.0).double() for hides in (of_targets, of_memory))
+    given = {
+        "tgt_mask": masks(QUERIES, QUERIES)[mask]["attn_mask"],
+        "memory_mask": masks(QUERIES, KEYS)[mask]["attn_mask"],
+        "tgt_key_padding_mask": of_targets,
+        "memory_key_padding_mask": of_memory,
+    }
+    check(theirs, ours, tgt, memory, **given)
+
+
+@pytest.mark.parametrize("which", ["tgt", "memory"])
+def test_a_decoder_equals_torch_and_needs_no_causal_mask(which):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerDecoderLayer(WIDTH, HEADS, 7, dropout=0.0, batch_first=True)
+    theirs = torch.nn.TransformerDecoder(layer, 2, torch.nn.LayerNorm(WIDTH)).double()
+    layer = pb.nn.TransformerDecoderLayer(WIDTH, HEADS, 7, dropout=0.0, batch_first=True)
+    ours = pb.nn.TransformerDecoder(layer, 2, pb.nn.LayerNorm(WIDTH)).astype(pb.float64)
+    tgt, memory = torch.randn(SAMPLES, KEYS, WIDTH).double(), torch.randn(SAMPLES, KEYS, WIDTH).double()
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(KEYS, dtype=torch.float64)
+    given = {f"{which}_mask": causal, f"{which}_is_causal": True}
+    check(theirs, ours, tgt, memory, ours_given={f"{which}_is_causal": True}, **given)
+
+
+def test_layers_of_a_decoder_are_copies():
+    layer = pb.nn.TransformerDecoderLayer(WIDTH, HEADS, 7)
+    decoder = pb.nn.TransformerDecoder(layer, 2)
+    tensors = [*layer.parameters(), *decoder.parameters()]
+    assert len({id(t) for t in tensors}) == len(tensors) == 3 * 18
+
+
+def test_a_compiled_decoder_gives_the_same():
+    layer = pb.nn.TransformerDecoderLayer(WIDTH, HEADS, 7, dropout=0.0, batch_first=True, dtype=pb.float64)
+    tgt, memory = pb.random.normal((2, 4, WIDTH), dtype="float64"), pb.random.normal((2, 5, WIDTH), dtype="float64")
+
+    def decoded(tgt, memory):
+        with pb.no_grad():
+            return layer(tgt, memory, tgt_is_causal=True)
+
+    np.testing.assert_allclose(pb.compile(decoded)(tgt, memory), decoded(tgt, memory), rtol=1e-12, atol=1e-13)
+
+
 def test_layers_of_an_encoder_are_copies():
     layer = pb.nn.TransformerEncoderLayer(WIDTH, HEADS, 7)
     encoder = pb.nn.TransformerEncoder(layer, 3)
@@ -184,6 +240,7 @@ def test_layers_of_an_encoder_are_copies():
         lambda: pb.nn.MultiheadAttention(6, 4),
         lambda: pb.nn.MultiheadAttention(6, 2, dropout=1.5),
         lambda: pb.nn.TransformerEncoderLayer(6, 2, activation="softsign"),
+        lambda: pb.nn.TransformerDecoderLayer(6, 2, activation="softsign"),
     ],
 )
 def test_bad_options_are_refused(make):

@@ -141,6 +141,7 @@ LAYERS = [
     ("LayerNorm", (100,), {}),
     ("BatchNorm2d", (100,), {}),
     ("TransformerEncoderLayer", (64, 4, 128), {}),
+    ("TransformerDecoderLayer", (64, 4, 128), {}),
 ]
 
 

@@ -65,7 +65,8 @@ def test_the_steps_of_a_cell_are_those_of_the_layer():
         lambda **k: nn.ConvTranspose1d(2, 2, 1, **k), lambda **k: nn.LayerNorm(2, **k), lambda **k: nn.RMSNorm(2, **k),
         lambda **k: nn.GroupNorm(1, 2, **k), lambda **k: nn.InstanceNorm1d(2, affine=True, **k),
         lambda **k: nn.BatchNorm1d(2, **k), lambda **k: nn.MultiheadAttention(2, 1, **k),
-        lambda **k: nn.TransformerEncoderLayer(2, 1, 2, **k), lambda **k: nn.LSTM(2, 2, **k),
+        lambda **k: nn.TransformerEncoderLayer(2, 1, 2, **k), lambda **k: nn.TransformerDecoderLayer(2, 1, 2, **k),
+        lambda **k: nn.LSTM(2, 2, **k),
         lambda **k: nn.RNN(2, 2, **k), lambda **k: nn.RNNCell(2, 2, **k),
     ],
 )  # fmt: skip

@@ -19,7 +19,8 @@ LAYERS = sorted(
 )
 #: Ours need not be given: which axis is meant is plain for Softmax, "relu" names the function, Softplus is exact.
 OTHER_DEFAULTS = {
-    ("Softmax", "dim"), ("LogSoftmax", "dim"), ("TransformerEncoderLayer", "activation"), ("Softplus", "threshold"),
+    ("Softmax", "dim"), ("LogSoftmax", "dim"), ("TransformerEncoderLayer", "activation"),
+    ("TransformerDecoderLayer", "activation"), ("Softplus", "threshold"),
 }  # fmt: skip
 NAMED_OTHERWISE = {"Sequential": {"modules": "args"}}
 
@@ -62,7 +63,13 @@ def test_arguments_are_torchs(name):
             assert list(other)[place] == key, f"{key} is in another place"
 
 
-@pytest.mark.parametrize("name", ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
+        "TransformerDecoder",
+    ],
+)  # fmt: skip
 def test_calls_are_torchs(name):
     ours, other = (list(inspect.signature(getattr(library, name).forward).parameters) for library in (nn, torch.nn))
     assert ours == other

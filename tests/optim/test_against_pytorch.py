@@ -44,6 +44,17 @@ CASES = {
         {"lr": 0.1, "lr_decay": 0.05, "weight_decay": 0.02, "initial_accumulator_value": 0.3, "eps": 1e-3},
         {"lr": 1e-3, "maximize": True},
     ],
+    "NAdam": [
+        {},
+        {"lr": 0.005, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.05, "momentum_decay": 0.1},
+        {"lr": 0.02, "weight_decay": 0.3, "decoupled_weight_decay": True, "maximize": True},
+    ],
+    "RAdam": [
+        {},
+        {"lr": 0.02, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.05},
+        {"lr": 0.02, "betas": (0.8, 0.5), "weight_decay": 0.3},
+        {"lr": 0.02, "weight_decay": 0.3, "decoupled_weight_decay": True, "maximize": True},
+    ],
     "Adafactor": [
         {},
         {"lr": 0.1, "weight_decay": 0.1, "beta2_decay": -0.5, "d": 1.5},
@@ -51,6 +62,7 @@ CASES = {
         {"lr": 1e-3, "maximize": True},
     ],
 }
+
 ALL = [(name, options) for name, cases in CASES.items() for options in cases]
 
 
@@ -58,6 +70,7 @@ def difference(ours, theirs):
     return max(float(np.max(np.abs(a - b) / (1 + np.abs(b)))) for a, b in zip(ours, theirs))
 
 
+@pytest.mark.usefixtures("pytorchs_numbers_in_float64")
 @pytest.mark.parametrize(("name", "options"), ALL, ids=str)
 def test_same_parameters_after_100_steps(name, options):
     initial = values()

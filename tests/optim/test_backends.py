@@ -19,6 +19,8 @@ OPTIMIZERS = {
     "AdamW": {"lr": 0.02, "weight_decay": 0.3, "maximize": True},
     "RMSprop": {"lr": 1e-3, "momentum": 0.8, "centered": True, "eps": 1e-3},
     "Adagrad": {"lr": 0.1, "lr_decay": 0.05, "weight_decay": 0.02, "maximize": True},
+    "NAdam": {"lr": 0.02, "weight_decay": 0.05, "maximize": True},
+    "RAdam": {"lr": 0.02, "weight_decay": 0.3, "decoupled_weight_decay": True},
     "Lion": {"lr": 0.01, "weight_decay": 0.1},
     "LAMB": {"lr": 0.01, "weight_decay": 0.1},
     "Adafactor": {"lr": 0.1, "weight_decay": 0.1},

@@ -19,11 +19,13 @@ OPTIMIZERS = {
     "lion": lambda p: pb.optim.Lion(p, lr=0.1, weight_decay=0.1),
     "rmsprop": lambda p: pb.optim.RMSprop(p, lr=0.1, momentum=0.9, centered=True),
     "adagrad": lambda p: pb.optim.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.1),
+    "nadam": lambda p: pb.optim.NAdam(p, lr=0.1, weight_decay=0.1),
+    "radam": lambda p: pb.optim.RAdam(p, lr=0.1, weight_decay=0.1, decoupled_weight_decay=True, maximize=True),
     "adafactor": lambda p: pb.optim.Adafactor(p, lr=0.1),
     "lamb": lambda p: pb.optim.LAMB(p, lr=0.1),
     "muon": lambda p: pb.optim.Muon(p, lr=0.1),
 }
-JOINED = ("sgd", "momentum", "nesterov", "adam", "adamw", "lion", "rmsprop", "adagrad")
+JOINED = ("sgd", "momentum", "nesterov", "adam", "adamw", "lion", "rmsprop", "adagrad", "nadam", "radam")
 
 
 def parameters(count=3, dtype="float64", device="torch:cpu"):

@@ -21,6 +21,8 @@ OPTIMIZERS = [
     (pb.optim.Lion, {"weight_decay": 0.1}),
     (pb.optim.RMSprop, {"centered": True, "momentum": 0.9}),
     (pb.optim.Adagrad, {}),
+    (pb.optim.NAdam, {"weight_decay": 0.1, "decoupled_weight_decay": True}),
+    (pb.optim.RAdam, {"weight_decay": 0.1, "betas": (0.9, 0.9)}),  # the first two steps are of the other kind
 ]
 
 

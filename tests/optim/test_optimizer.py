@@ -232,6 +232,8 @@ def test_refuses_what_is_no_parameter():
         ("Adafactor", {"d": 0.5}),
         ("Adafactor", {"beta2_decay": 0.5}),
         ("Adagrad", {"lr_decay": -1.0}),
+        ("NAdam", {"momentum_decay": -1.0}),
+        ("RAdam", {"betas": (0.9, 1.0)}),
         ("Muon", {"ns_steps": 100}),
         ("Muon", {"adjust_lr_fn": "other"}),
     ],

@@ -19,6 +19,8 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
     "AdamW": lambda p: pb.optim.AdamW(p, lr=0.1),
     "RMSprop": lambda p: pb.optim.RMSprop(p, lr=0.1, momentum=0.5, centered=True),
     "Adagrad": lambda p: pb.optim.Adagrad(p, lr=0.1),
+    "NAdam": lambda p: pb.optim.NAdam(p, lr=0.1),
+    "RAdam": lambda p: pb.optim.RAdam(p, lr=0.1),
     "LAMB": lambda p: pb.optim.LAMB(p, lr=0.1),
     "Adafactor": lambda p: pb.optim.Adafactor(p, lr=0.1),
 }

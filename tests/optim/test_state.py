@@ -54,6 +54,7 @@ def test_goes_on_bit_for_bit(name, way, tmp_path):
     assert resumed.param_groups[0]["lr"] == OPTIMIZERS[name]["lr"]
 
 
+@pytest.mark.usefixtures("pytorchs_numbers_in_float64")
 @pytest.mark.parametrize("name", [name for name in OPTIMIZERS if hasattr(torch.optim, name) and name != "Muon"])
 @pytest.mark.parametrize("steps_before", [0, 3])
 def test_goes_on_from_pytorchs_state(name, steps_before):
@@ -80,13 +81,15 @@ def test_goes_on_from_pytorchs_state(name, steps_before):
     assert our_state["param_groups"][0].keys() <= their_state["param_groups"][0].keys()
 
 
-def test_pytorch_loads_our_state():
-    optimizer, tensors = state_of("Adam")
+@pytest.mark.usefixtures("pytorchs_numbers_in_float64")
+@pytest.mark.parametrize("name", ["Adam", "NAdam", "RAdam"])
+def test_pytorch_loads_our_state(name):
+    optimizer, tensors = state_of(name)
     state = optimizer.state_dict()
     for entry in state["state"].values():
         entry.update({k: torch.tensor(v.numpy()) for k, v in entry.items() if isinstance(v, pb.Tensor)})
     theirs = [torch.tensor(value, requires_grad=True) for value in snapshot(tensors)]
-    reference = torch.optim.Adam(theirs)
+    reference = getattr(torch.optim, name)(theirs)
     reference.load_state_dict(state)
     steps(optimizer, [7])
     for w, g in zip(theirs, values(SHAPES, seed=7)):

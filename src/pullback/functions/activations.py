@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 from ..autodiff import base
 from ..autodiff.apply import apply, as_operand
@@ -12,6 +12,7 @@ from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes, negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -432,7 +433,8 @@ def _real(name: str, x: Any) -> Tensor:
     return x
 
 
-def softmax(x: Any, axis: Axis = -1) -> Tensor:
+@hide_others
+def softmax(x: Any, axis: Axis = -1, **other: Never) -> Tensor:
     """exp(x) divided by its sum over `axis`, without overflow.
 
     A row of -inf alone has no softmax: it gives NaN. float16 and bfloat16 are summed in float32.
@@ -456,11 +458,14 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
     tensor([[0.5, 0.5],
             [1. , 0. ]])
     """
+    if other:
+        raise unexpected("softmax", other)
     x = _real("softmax", x)
     return _softmax(x, negative_axes("softmax", axis, x.ndim))
 
 
-def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
+@hide_others
+def log_softmax(x: Any, axis: Axis = -1, **other: Never) -> Tensor:
     """log(softmax(x)), also where softmax(x) is too small to be represented.
 
     Parameters
@@ -481,11 +486,14 @@ def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     >>> pb.log_softmax(pb.tensor([0.0, -1000.0]))
     tensor([    0., -1000.])
     """
+    if other:
+        raise unexpected("log_softmax", other)
     x = _real("log_softmax", x)
     return _log_softmax(x, negative_axes("log_softmax", axis, x.ndim))
 
 
-def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
+@hide_others
+def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False, **other: Never) -> Tensor:
     """log(sum(exp(x))) over `axis` (all axes without one), without overflow.
 
     Of -inf alone, or of nothing, it is -inf, with a gradient of zero.
@@ -510,6 +518,8 @@ def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tenso
     >>> pb.logsumexp(pb.tensor([[1000.0, -1000.0], [-float("inf"), -float("inf")]]), axis=1)
     tensor([1000.,  -inf])
     """
+    if other:
+        raise unexpected("logsumexp", other)
     x = asarray(x)
     axes = all_axes(x.ndim) if axis is None else negative_axes("logsumexp", axis, x.ndim)
     if x.dtype.kind == "complex":

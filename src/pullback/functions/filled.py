@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..autodiff.base import created
 from ..autodiff.creation import asarray, default_complex_dtype, default_dtype, dtype_of_number, result_type
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -35,7 +36,8 @@ def _shape(shape: Any) -> tuple[int, ...]:
         raise ShapeError(f"a shape is an integer or a tuple of integers, got {shape!r}.") from None
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor of `shape` that is `fill_value` everywhere; a 0-d tensor as `fill_value` keeps its gradient.
 
     Parameters
@@ -60,6 +62,8 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     tensor([[7., 7.],
             [7., 7.]])
     """
+    if other:
+        raise unexpected("full", other)
     shape = _shape(shape)
     if isinstance(fill_value, base.Tensor):
         return TENSORS.broadcast_to(asarray(fill_value, dtype=dtype, device=device), shape)
@@ -71,7 +75,8 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
         raise ShapeError(f"full: {error}, given shape {shape}.") from error
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def zeros(shape: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor of zeros.
 
     Parameters
@@ -96,6 +101,8 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
     tensor([[0, 0],
             [0, 0]])
     """
+    if other:
+        raise unexpected("zeros", other)
     wanted = default_dtype() if dtype is None else dtypes.get(dtype)
     backend, like = _like_for(device)
     try:
@@ -104,7 +111,8 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
         raise ShapeError(f"zeros: {error}, given shape {shape}.") from error
 
 
-def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def ones(shape: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor of ones.
 
     Parameters
@@ -126,10 +134,13 @@ def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     >>> pb.ones((1, 2))
     tensor([[1., 1.]])
     """
+    if other:
+        raise unexpected("ones", other)
     return full(shape, 1, dtype=default_dtype() if dtype is None else dtype, device=device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def empty(shape: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor whose values do not matter; they are zeros, which systems hand out for nothing.
 
     Parameters
@@ -151,10 +162,13 @@ def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
     >>> pb.empty((2, 3)).shape
     (2, 3)
     """
+    if other:
+        raise unexpected("empty", other)
     return zeros(shape, dtype=dtype, device=device)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor with the shape, dtype and device of `x` that is `fill_value` everywhere.
 
     Parameters
@@ -178,11 +192,14 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | No
     >>> pb.full_like(pb.asarray([1, 2]), 7)
     tensor([7, 7])
     """
+    if other:
+        raise unexpected("full_like", other)
     x = asarray(x)
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """Zeros with the shape, dtype and device of `x`.
 
     Parameters
@@ -204,11 +221,14 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
     >>> pb.zeros_like(pb.asarray([1, 2]))
     tensor([0, 0])
     """
+    if other:
+        raise unexpected("zeros_like", other)
     x = asarray(x)
     return zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """Ones with the shape, dtype and device of `x`.
 
     Parameters
@@ -230,6 +250,8 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Ten
     >>> pb.ones_like(pb.asarray([1, 2]))
     tensor([1, 1])
     """
+    if other:
+        raise unexpected("ones_like", other)
     return full_like(x, 1, dtype=dtype, device=device)
 
 
@@ -246,7 +268,17 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
 # -- ranges and grids ----------------------------------------------------------------------------
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
+@hide_others
+def arange(
+    start: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    **other: Never,
+) -> Tensor:
     """Evenly spaced values from `start` up to but not including `stop`.
 
     Parameters
@@ -275,6 +307,8 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     >>> pb.arange(5, 0, -2)
     tensor([5, 3, 1])
     """
+    if other:
+        raise unexpected("arange", other)
     if stop is None:
         start, stop = 0, start
     if dtype is None:
@@ -291,8 +325,17 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     return created(backend.xp.arange(start, stop, step, backend.raw_dtype(wanted), like))
 
 
+@hide_others
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    endpoint: bool = True,
+    **other: Never,
 ) -> Tensor:
     """`num` evenly spaced values from `start` to `stop`, which is left out if not `endpoint`.
 
@@ -324,6 +367,8 @@ def linspace(
     >>> pb.linspace(0.0, 1.0, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
+    if other:
+        raise unexpected("linspace", other)
     if num < 0:
         raise ShapeError(f"linspace: the number of values must not be negative, got {num}.")
     if isinstance(start, base.Tensor) or isinstance(stop, base.Tensor):
@@ -340,8 +385,16 @@ def linspace(
     return created(backend.asarray(values, wanted, device, None))
 
 
+@hide_others
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: str | None = None,
+    **other: Never,
 ) -> Tensor:
     """A matrix with ones on the diagonal number `k` (positive: above the main one) and zeros elsewhere.
 
@@ -370,6 +423,8 @@ def eye(
     tensor([[1., 0.],
             [0., 1.]])
     """
+    if other:
+        raise unexpected("eye", other)
     wanted = default_dtype() if dtype is None else dtypes.get(dtype)
     backend, device = backends.for_device(device)
     matrix = np.eye(n_rows, n_cols, k, dtype=dtypes.numpy_dtype(wanted))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -141,7 +142,8 @@ def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
 # -- along one axis ------------------------------------------------------------------------------
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+@hide_others
+def take(x: Any, indices: Any, /, *, axis: int | None = None, **other: Never) -> Tensor:
     """The slices of `x` at `indices` along an axis, which must be named unless `x` has only one.
 
     Parameters
@@ -165,6 +167,8 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     tensor([[3, 1],
             [6, 4]])
     """
+    if other:
+        raise unexpected("take", other)
     x, where = asarray(x), _indices("take", indices)
     if axis is None:
         if x.ndim != 1:
@@ -179,7 +183,8 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     return apply(OPERATIONS["reshape"], (taken,), ((*x.shape[:split], *where.shape, *x.shape[split + 1 :]),))
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+@hide_others
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
     """For each position along the other axes, the elements at its own `indices` (broadcast against `x` there).
 
     Parameters
@@ -203,12 +208,15 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     tensor([[3],
             [4]])
     """
+    if other:
+        raise unexpected("take_along_axis", other)
     x, where = asarray(x), _indices("take_along_axis", indices)
     position = _compatible("take_along_axis", x, where, axis)
     return apply(OPERATIONS["take_along_axis"], (x, where), (position,))
 
 
-def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tensor:
+@hide_others
+def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
     """A copy of `x` with `values` where `take_along_axis(x, indices, axis=axis)` would read; the last of several stays.
 
     >>> import pullback as pb
@@ -216,12 +224,15 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> T
     tensor([[1, 2, 0],
             [0, 5, 6]])
     """
+    if other:
+        raise unexpected("put_along_axis", other)
     x, where = asarray(x), _indices("put_along_axis", indices)
     position = _compatible("put_along_axis", x, where, axis)
     return apply(OPERATIONS["put_along_axis"], (x, values, where), (position,))
 
 
-def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tensor:
+@hide_others
+def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
     """`x` with `values` added where `take_along_axis(x, indices, axis=axis)` would read, repeated positions too.
 
     Parameters
@@ -246,6 +257,8 @@ def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tens
     >>> pb.scatter_add(pb.asarray([[0.0, 0.0, 0.0]]), pb.asarray([[2, 2]]), pb.asarray([[1.0, 2.0]]), axis=1)
     tensor([[0., 0., 3.]])
     """
+    if other:
+        raise unexpected("scatter_add", other)
     x, where, values = asarray(x), _indices("scatter_add", indices), asarray(values)
     position = _compatible("scatter_add", x, where, axis)
     if values.ndim > where.ndim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..backends.axis_slice import axis_slice
 from ..errors import AxisError, DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axis
+from .keywords import hide_others, unexpected
 from .shapes import (
     broadcast_arrays,
     broadcast_shapes,
@@ -49,7 +50,8 @@ _split = call_for("split")
 # -- joining and splitting -----------------------------------------------------------------------
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+@hide_others
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0, **other: Never) -> Tensor:
     """The arrays one after the other along an existing axis; flattened first if `axis` is None.
 
     Parameters
@@ -73,6 +75,8 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     tensor([[1., 0., 0.],
             [1., 0., 0.]])
     """
+    if other:
+        raise unexpected("concat", other)
     tensors = _several("concat", arrays)
     if axis is None:
         tensors = [ravel(x) for x in tensors]
@@ -91,7 +95,8 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     return apply(OPERATIONS["concat"], tuple(tensors), (position,))
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+@hide_others
+def stack(arrays: Sequence[Any], /, *, axis: int = 0, **other: Never) -> Tensor:
     """The arrays, all of one shape, one after the other along a new axis.
 
     Parameters
@@ -113,6 +118,8 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if other:
+        raise unexpected("stack", other)
     tensors = _several("stack", arrays)
     if any(x.shape != tensors[0].shape for x in tensors):
         raise ShapeError(f"stack: shapes {', '.join(str(x.shape) for x in tensors)} are not all the same.")
@@ -126,7 +133,8 @@ def _several(name: str, arrays: Sequence[Any]) -> list[Tensor]:
     return tensors
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+@hide_others
+def unstack(x: Any, /, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views.
 
     Parameters
@@ -147,13 +155,16 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     >>> pb.unstack(pb.asarray([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
     """
+    if other:
+        raise unexpected("unstack", other)
     x = asarray(x)
     if x.ndim == 0:
         raise AxisError("unstack: a zero-dimensional array has no axis to split.")
     return apply(OPERATIONS["unstack"], (x,), (negative_axis("unstack", axis, x.ndim),))
 
 
-def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
+@hide_others
+def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
     """Parts along an axis, as views: so many equal ones, or those that start at the given indices.
 
     Parameters
@@ -183,6 +194,8 @@ def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor
     >>> pb.split(pb.asarray([1, 2, 3, 4]), 2)
     (tensor([1, 2]), tensor([3, 4]))
     """
+    if other:
+        raise unexpected("split", other)
     x = asarray(x)
     if not isinstance(indices_or_sections, (tuple, list)):
         position = negative_axis("split", axis, len(x._raw.shape))
@@ -193,7 +206,8 @@ def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor
     return array_split(x, indices_or_sections, axis=axis)
 
 
-def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
+@hide_others
+def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
     """`split` along an axis into parts whose sizes may differ by one.
 
     `indices_or_sections` is the number of parts, or the indices at which they begin, as in `split`.
@@ -202,6 +216,8 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
     >>> pb.array_split(pb.asarray([1, 2, 3]), 2)
     (tensor([1, 2]), tensor([3]))
     """
+    if other:
+        raise unexpected("array_split", other)
     x = asarray(x)
     position = negative_axis("split", axis, x.ndim)
     size = x.shape[position]
@@ -224,7 +240,8 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
 # -- repeating and padding -----------------------------------------------------------------------
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+@hide_others
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, **other: Never) -> Tensor:
     """Each element repeated, so many times in a row; flattened first if `axis` is None.
 
     Parameters
@@ -249,6 +266,8 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     >>> pb.repeat(pb.asarray([1, 2]), 2)
     tensor([1, 1, 2, 2])
     """
+    if other:
+        raise unexpected("repeat", other)
     x = asarray(x)
     if axis is None:
         x, axis = ravel(x), 0

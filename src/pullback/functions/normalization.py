@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
@@ -16,6 +16,7 @@ from ..operations import OPERATIONS
 from .activations import Axis
 from .axes import negative_axes, negative_axis
 from .elementwise import divide, maximum
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -424,7 +425,8 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     return apply(OPERATIONS["where"], (is_padding, out.detach(), out))
 
 
-def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 1e-12) -> Tensor:
+@hide_others
+def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 1e-12, **other: Never) -> Tensor:
     """`x` divided by its norms along `axis`: vectors of length one. A norm below `eps` counts as `eps`.
 
     Parameters
@@ -450,6 +452,8 @@ def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 
     tensor([[0.6, 0.8],
             [0. , 0. ]])
     """
+    if other:
+        raise unexpected("normalize", other)
     x = asarray(x)
     if x.dtype.kind not in ("float", "complex"):
         raise DtypeError(f"normalize: expected floating-point or complex numbers, got {x.dtype.name}.")

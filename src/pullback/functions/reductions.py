@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from .. import dtypes
 from ..autodiff import base
@@ -13,6 +13,7 @@ from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes, negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -48,7 +49,8 @@ def _in_dtype(x: Tensor, dtype: Any) -> Tensor:
     return x if x.dtype == wanted else TENSORS.astype(x, x._backend.raw_dtype(wanted))
 
 
-def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@hide_others
+def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
     """The sum of all elements, or along an axis or several; small integers and truth values are summed as int64.
 
     Parameters
@@ -73,10 +75,13 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
     >>> pb.sum(pb.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
+    if other:
+        raise unexpected("sum", other)
     return _total("sum", x, axis, dtype, keepdims)
 
 
-def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@hide_others
+def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
     """The product of all elements, or along an axis or several; its gradient is exact where elements are zero.
 
     Parameters
@@ -101,10 +106,13 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
     >>> pb.prod(pb.asarray([1.0, 2.0, 3.0]))
     tensor(6.)
     """
+    if other:
+        raise unexpected("prod", other)
     return _total("prod", x, axis, dtype, keepdims)
 
 
-def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The arithmetic mean of all elements, or along an axis or several.
 
     Parameters
@@ -127,6 +135,8 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> pb.mean(pb.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=1)
     tensor([1.5, 3.5])
     """
+    if other:
+        raise unexpected("mean", other)
     return _reduce("mean", x, axis, keepdims)
 
 
@@ -138,7 +148,8 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool) -> 
     return apply(OPERATIONS[name], (x,), (axes, correction, bool(keepdims)))
 
 
-def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@hide_others
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, **other: Never) -> Tensor:
     """The variance: the mean square deviation, with `correction` subtracted from the number of elements.
 
     Parameters
@@ -163,10 +174,13 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
     >>> pb.var(pb.asarray([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
     """
+    if other:
+        raise unexpected("var", other)
     return _spread("var", x, axis, correction, keepdims)
 
 
-def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@hide_others
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, **other: Never) -> Tensor:
     """The standard deviation, the root of `var`; its gradient is zero where all elements are equal.
 
     Parameters
@@ -191,10 +205,13 @@ def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
     >>> pb.std(pb.asarray([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
     """
+    if other:
+        raise unexpected("std", other)
     return _spread("std", x, axis, correction, keepdims)
 
 
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The largest element, or that along an axis or several; equal ones share the gradient equally.
 
     Parameters
@@ -222,10 +239,13 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> pb.max(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     tensor([3., 4.])
     """
+    if other:
+        raise unexpected("max", other)
     return _reduce("max", x, axis, keepdims)
 
 
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The smallest element, or that along an axis or several; equal ones share the gradient equally.
 
     Parameters
@@ -253,13 +273,16 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> pb.min(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     tensor([1., 2.])
     """
+    if other:
+        raise unexpected("min", other)
     return _reduce("min", x, axis, keepdims)
 
 
 amax, amin = max, min
 
 
-def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def median(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The middle one of the sorted elements, or the mean of the middle two; NaN if one of them is.
 
     Parameters
@@ -282,6 +305,8 @@ def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> pb.median(pb.asarray([3.0, 1.0, 2.0, 10.0]))
     tensor(2.5)
     """
+    if other:
+        raise unexpected("median", other)
     x = asarray(x)
     ndim = x.ndim
     axes = all_axes(ndim) if axis is None else negative_axes("median", axis, ndim)
@@ -326,7 +351,10 @@ def _running(name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, in
     return result
 
 
-def cumulative_sum(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
+@hide_others
+def cumulative_sum(
+    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False, **other: Never
+) -> Tensor:
     """The sums of the elements up to each one, that one included; with `include_initial` a zero comes first.
 
     Parameters
@@ -351,20 +379,28 @@ def cumulative_sum(x: Any, /, axis: int | None = None, *, dtype: Any = None, inc
     >>> pb.cumulative_sum(pb.asarray([1.0, 2.0, 3.0]))
     tensor([1., 3., 6.])
     """
+    if other:
+        raise unexpected("cumulative_sum", other)
     return _running("cumulative_sum", x, axis, dtype, include_initial, 0)
 
 
-def cumulative_prod(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
+@hide_others
+def cumulative_prod(
+    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False, **other: Never
+) -> Tensor:
     """The products of the elements up to each one, that one included; with `include_initial` a one comes first.
 
     >>> import pullback as pb
     >>> pb.cumulative_prod(pb.asarray([1.0, 2.0, 3.0]))
     tensor([1., 2., 6.])
     """
+    if other:
+        raise unexpected("cumulative_prod", other)
     return _running("cumulative_prod", x, axis, dtype, include_initial, 1)
 
 
-def cumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+@hide_others
+def cumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
     """The sums of the elements up to each one; without an axis those of all elements in a row.
 
     Parameters
@@ -389,10 +425,13 @@ def cumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     tensor([[1., 2.],
             [4., 6.]])
     """
+    if other:
+        raise unexpected("cumsum", other)
     return cumulative_sum(_in_a_row(x) if axis is None else x, axis, dtype=dtype)
 
 
-def cumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Tensor:
+@hide_others
+def cumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
     """The products of the elements up to each one; without an axis those of all elements in a row.
 
     Parameters
@@ -414,6 +453,8 @@ def cumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     >>> pb.cumprod(pb.asarray([[1.0, 2.0], [3.0, 4.0]]))
     tensor([ 1.,  2.,  6., 24.])
     """
+    if other:
+        raise unexpected("cumprod", other)
     return cumulative_prod(_in_a_row(x) if axis is None else x, axis, dtype=dtype)
 
 
@@ -422,7 +463,8 @@ def _in_a_row(x: Any) -> Tensor:
     return TENSORS.reshape(x, (x.size,))
 
 
-def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
+@hide_others
+def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: Any = None, **other: Never) -> Tensor:
     """The differences of neighbours, `n` times over.
 
     Parameters
@@ -448,6 +490,8 @@ def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: 
     >>> pb.diff(pb.asarray([1.0, 4.0, 9.0]))
     tensor([3., 5.])
     """
+    if other:
+        raise unexpected("diff", other)
     x = asarray(x)
     along = negative_axis("diff", axis, x.ndim)
     if n < 0:
@@ -466,7 +510,8 @@ def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: 
 # -- truth values and places ---------------------------------------------------------------------
 
 
-def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """Whether all elements are true (not zero), or all along an axis or several.
 
     Parameters
@@ -489,10 +534,13 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> pb.all(pb.asarray([True, False]))
     tensor(False)
     """
+    if other:
+        raise unexpected("all", other)
     return _reduce("all", x, axis, keepdims)
 
 
-def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """Whether any element is true (not zero), of all or along an axis or several.
 
     Parameters
@@ -515,20 +563,26 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     >>> pb.any(pb.asarray([True, False]))
     tensor(True)
     """
+    if other:
+        raise unexpected("any", other)
     return _reduce("any", x, axis, keepdims)
 
 
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The number of elements that are not zero, of all or along an axis or several.
 
     >>> import pullback as pb
     >>> pb.count_nonzero(pb.asarray([0, 1, 2]))
     tensor(2)
     """
+    if other:
+        raise unexpected("count_nonzero", other)
     return _reduce("count_nonzero", x, axis, keepdims)
 
 
-def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The place of the largest element, the first if there are several; without an axis, in the flattened tensor.
 
     Parameters
@@ -551,10 +605,13 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     >>> pb.argmax(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     tensor([1, 0])
     """
+    if other:
+        raise unexpected("argmax", other)
     return _reduce("argmax", x, axis, keepdims)
 
 
-def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+@hide_others
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The place of the smallest element, the first if there are several; without an axis, in the flattened tensor.
 
     Parameters
@@ -577,4 +634,6 @@ def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
     >>> pb.argmin(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     tensor([0, 1])
     """
+    if other:
+        raise unexpected("argmin", other)
     return _reduce("argmin", x, axis, keepdims)

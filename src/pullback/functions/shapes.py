@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..autodiff.fast import call_for
 from ..errors import AxisError, DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes, negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -109,13 +110,16 @@ def ravel(x: Any, /) -> Tensor:
     return reshape(x, (-1,)) if asarray(x).size else reshape(x, (0,))
 
 
-def flatten(x: Any, /, *others: Any) -> Tensor:
+@hide_others
+def flatten(x: Any, /, *others: Any, **other: Never) -> Tensor:
     """The elements of `x` in one row, as `ravel` gives them; there are no `others` to pass.
 
     >>> import pullback as pb
     >>> pb.flatten(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
+    if other:
+        raise unexpected("flatten", other)
     if others:
         raise DtypeError(
             f"flatten: takes a tensor and nothing else, got {', '.join(map(repr, others))}. To keep the first axis "
@@ -124,7 +128,8 @@ def flatten(x: Any, /, *others: Any) -> Tensor:
     return ravel(x)
 
 
-def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
+@hide_others
+def expand_dims(x: Any, /, axis: int | Sequence[int], **other: Never) -> Tensor:
     """With new axes of size one, which are at the positions `axis` of the result.
 
     Parameters
@@ -145,13 +150,16 @@ def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
     >>> pb.expand_dims(pb.asarray([1, 2, 3]), (0, -1)).shape
     (1, 3, 1)
     """
+    if other:
+        raise unexpected("expand_dims", other)
     x = asarray(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = negative_axes("expand_dims", axis, x.ndim + count)
     return _expand_dims(x, axes)
 
 
-def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def squeeze(x: Any, /, axis: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """Without axes of size one: those in `axis`, or all of them.
 
     Parameters
@@ -172,6 +180,8 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
     >>> pb.squeeze(pb.asarray([[[1], [2]]]), 0).shape
     (2, 1)
     """
+    if other:
+        raise unexpected("squeeze", other)
     x = asarray(x)
     if axis is None:
         axes = tuple(i - x.ndim for i, n in enumerate(x.shape) if n == 1)
@@ -353,7 +363,8 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return _permute_dims(x, tuple(order))
 
 
-def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def flip(x: Any, /, *, axis: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """The elements in reverse order along some axes, or along all of them.
 
     Parameters
@@ -374,12 +385,15 @@ def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     >>> pb.flip(pb.asarray([1, 2, 3]))
     tensor([3, 2, 1])
     """
+    if other:
+        raise unexpected("flip", other)
     x = asarray(x)
     axes = all_axes(x.ndim) if axis is None else negative_axes("flip", axis, x.ndim)
     return apply(OPERATIONS["flip"], (x,), (axes,))
 
 
-def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """The elements moved by `shift` places along an axis; what falls off the end comes in at the start.
 
     Parameters
@@ -402,6 +416,8 @@ def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None) -> T
     >>> pb.roll(pb.asarray([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
+    if other:
+        raise unexpected("roll", other)
     x = asarray(x)
     if axis is None:
         if isinstance(shift, (tuple, list)):

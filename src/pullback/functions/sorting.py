@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff.apply import apply
 from ..autodiff.base import PYTHON_SCALARS
@@ -11,6 +11,7 @@ from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -24,7 +25,8 @@ def _along(name: str, x: Tensor, axis: int) -> tuple[int]:
     return (negative_axis(name, axis, x.ndim),)
 
 
-def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+@hide_others
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never) -> Tensor:
     """The elements in order along an axis; each gradient goes to where its element came from.
 
     Parameters
@@ -49,11 +51,14 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
     >>> pb.sort(pb.asarray([3.0, 1.0, 2.0]), descending=True)
     tensor([3., 2., 1.])
     """
+    if other:
+        raise unexpected("sort", other)
     x = asarray(x)
     return apply(OPERATIONS["sort"], (x,), (_along("sort", x, axis), bool(descending), bool(stable)))
 
 
-def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+@hide_others
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never) -> Tensor:
     """The places of the elements in sorted order; equal ones keep theirs if `stable`.
 
     Parameters
@@ -78,11 +83,14 @@ def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool
     >>> pb.argsort(pb.asarray([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
+    if other:
+        raise unexpected("argsort", other)
     x = asarray(x)
     return apply(OPERATIONS["argsort"], (x,), (_along("argsort", x, axis), bool(descending), bool(stable)))
 
 
-def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Tensor, Tensor]:
+@hide_others
+def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True, **other: Never) -> tuple[Tensor, Tensor]:
     """The `k` largest (or smallest) elements along an axis in order, and their places.
 
     Parameters
@@ -107,6 +115,8 @@ def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Te
     >>> pb.topk(pb.asarray([3.0, 1.0, 2.0]), 2)
     (tensor([3., 2.]), tensor([0, 2]))
     """
+    if other:
+        raise unexpected("topk", other)
     x = asarray(x)
     along = _along("topk", x, axis)
     if not 0 <= k <= x.shape[along[0]]:

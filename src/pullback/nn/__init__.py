@@ -64,12 +64,13 @@ from .pooling import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    Upsample,
 )
 from .rebuilding import functional_call
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .similarity import CosineSimilarity
 from .state_space import S4D, S5, CausalConv1d, Mamba, Mamba2, MinGRU, StateSpaceLayer, StateSpaceModel
-from .transformer import TransformerEncoder, TransformerEncoderLayer
+from .transformer import TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer
 
 if not _typing.TYPE_CHECKING:  # type checkers know the names without it
 

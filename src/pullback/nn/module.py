@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any, Iterable, Iterator, Mapping, Self
+from typing import Any, Callable, Iterable, Iterator, Mapping, Self
 
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
+from ..functions.keywords import refuse_others
 from ..markup import shown_safely
+from ..pytorch_names import present, tell_of_missing
 from ..tensors.tensor import Tensor
-from . import naming, placement, state
+from . import hooks, naming, placement, state
 from .rebuilding import from_tree, to_tree
 
 _PARAMETER, _BUFFER, _UNSAVED = "parameter", "buffer", "buffer that is not saved"
-_OWN = frozenset(("_kinds", "_slots"))  # a module's attributes that are not the user's
+_UNGUARDED = frozenset(("_kinds", "_slots"))
+_OWN = _UNGUARDED | {"_hooks"}  # a module's attributes that are not the user's
 
 
 class Module:
@@ -44,9 +47,10 @@ class Module:
     """
 
     _known_by_identity = True  # to the compiler, as an argument
-    _unguarded = _OWN  # not for the compiler's guards: what is in them follows from the other attributes
+    _unguarded = _UNGUARDED  # not for the compiler's guards: what is in them follows from the other attributes
     training: bool
     _kinds: dict[str, str]  # what the tensor at a path is, from the first time it was seen
+    _hooks: hooks.Hooks | None = None  # an attribute of the instance only as long as there are any
     _slots: dict[str, Any]  # paths whose values are a tree's leaves, whatever they are; equal objects: tied ones
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -72,6 +76,9 @@ class Module:
         for path in [path for path in self._kinds if path.split(".")[0] == name]:
             del self._kinds[path]
 
+    def __dir__(self) -> list[str]:
+        return present(self, super().__dir__())
+
     def __copy__(self) -> Self:
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, _kinds=dict(self._kinds), _slots=dict(self._slots))
@@ -79,7 +86,9 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.forward(*args, **kwargs)
+            if self._hooks is None:
+                return self.forward(*args, **kwargs)
+            return hooks.call(self, self._hooks, args, kwargs)
         except naming.NAMED as error:
             naming.name_layer(error, self, (*args, *kwargs.values()))
             raise
@@ -198,6 +207,104 @@ class Module:
             )
         self._kinds[name] = kind
         setattr(self, name, None if tensor is None else asarray(tensor))
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call `fn` with every module of the tree, parts before what they are part of; returns the module.
+
+        Parameters
+        ----------
+        fn
+            A function of a module. What it returns is not used.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> def start(module):
+        ...     if isinstance(module, pb.nn.Linear):
+        ...         pb.nn.init.ones_(module.weight)
+        >>> model = pb.nn.Sequential(pb.nn.Linear(2, 1), pb.nn.ReLU()).apply(start)
+        >>> model[0].weight
+        tensor([[1., 1.]], requires_grad=True)
+        """
+        for module in self._parts_first(set()):
+            fn(module)
+        return self
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> hooks.HookHandle:
+        """Have `hook(module, args, output)` called after every call; what it returns, if not None, is the output.
+
+        A compiled function calls hooks while it is traced, and is traced again when they have changed; a hook that
+        does something else than compute, as keeping the output in a list, is refused there.
+
+        Parameters
+        ----------
+        hook
+            A function of the module, the tuple of its arguments and its output.
+        prepend
+            Whether it is called before the hooks that are there already.
+        with_kwargs
+            Whether it is called with the keyword arguments as well: `hook(module, args, kwargs, output)`.
+
+        Returns
+        -------
+        HookHandle
+            `handle.remove()` takes the hook away; in a `with` statement its end does.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> model = pb.nn.Sequential(pb.nn.Linear(3, 2), pb.nn.ReLU())
+        >>> seen = []
+        >>> with model[0].register_forward_hook(lambda module, args, output: seen.append(output.shape)):
+        ...     _ = model(pb.ones((5, 3)))
+        >>> seen
+        [(5, 2)]
+        """
+        return hooks.register(self, "after", hook, prepend, with_kwargs)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> hooks.HookHandle:
+        """Have `hook(module, args)` called before every call; what it returns, if not None, are the arguments.
+
+        One value in place of a tuple is the only argument. See `register_forward_hook`.
+
+        Parameters
+        ----------
+        hook
+            A function of the module and the tuple of its arguments.
+        prepend
+            Whether it is called before the hooks that are there already.
+        with_kwargs
+            Whether it is called with the keyword arguments as well, `hook(module, args, kwargs)`; what it returns is
+            then a pair of both, or None.
+
+        Returns
+        -------
+        HookHandle
+            `handle.remove()` takes the hook away; in a `with` statement its end does.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> relu = pb.nn.ReLU()
+        >>> handle = relu.register_forward_pre_hook(lambda module, args: -args[0])
+        >>> relu(pb.tensor([1.0, -2.0]))
+        tensor([0., 2.])
+        >>> handle.remove()
+        >>> relu(pb.tensor([1.0, -2.0]))
+        tensor([1., 0.])
+        """
+        return hooks.register(self, "before", hook, prepend, with_kwargs)
 
     # -- saving and loading ------------------------------------------------------------------------
 
@@ -326,6 +433,7 @@ class Module:
                 owner._slots.pop(path, None)  # from here on this says whether it is a leaf
         return self
 
+    @refuse_others
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.
 
@@ -447,6 +555,14 @@ class Module:
         if not once:
             seen.discard(id(self))  # only a module inside itself is left out
 
+    def _parts_first(self, seen: set[int]) -> Iterator[Module]:
+        """The modules of the tree, each once, parts before what they are part of."""
+        seen.add(id(self))
+        for child in self.children():
+            if id(child) not in seen:
+                yield from child._parts_first(seen)
+        yield self
+
     def _guarded_members(self) -> tuple[Any, ...]:
         """What walking the tree looks at in this module, for the compiler's guards."""
         return tuple([value for _, value in self._entries()])
@@ -498,6 +614,7 @@ def _parts(path: str, value: Any, slots: dict[str, Any]) -> Iterator[tuple[str, 
 
 
 tree.register(Module, to_tree, from_tree)
+tell_of_missing(Module)
 
 
 def Parameter(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:  # noqa: N802

@@ -1,8 +1,8 @@
-"""Pooling layers."""
+"""Pooling layers, and one that makes images larger."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, ClassVar
+from typing import Any, Callable, ClassVar, Sequence
 
 from ..functions import pooling as functions
 from ..functions.convolution import Sizes
@@ -260,3 +260,50 @@ class AdaptiveMaxPool3d(_Adaptive):
     """
 
     function = functions.adaptive_max_pool3d
+
+
+class Upsample(Module):
+    """Spatial axes resized to `size` or by `scale_factor`; see `pb.interpolate`.
+
+    Parameters
+    ----------
+    size
+        The new size of the spatial axes: a number for all, or one for each.
+    scale_factor
+        What the sizes are multiplied by, in place of `size`.
+    mode
+        "nearest", "nearest-exact", "linear" (one spatial axis), "bilinear", "bicubic" (two) or "trilinear" (three).
+    align_corners
+        Whether the corner elements keep their place, in the modes that mix elements.
+    recompute_scale_factor
+        Whether the scale is that of the rounded sizes.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nn.Upsample(scale_factor=2)(pb.tensor([[[1.0, 3.0]]]))
+    tensor([[[1., 1., 3., 3.]]])
+    """
+
+    def __init__(
+        self,
+        size: Sizes | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        self.size = size
+        self.scale_factor = scale_factor
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, x: Any) -> Tensor:
+        return functions.interpolate(
+            x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
+
+    def extra_repr(self) -> str:
+        resized = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
+        return f"{resized}, mode={self.mode!r}"

@@ -13,7 +13,9 @@ from .lamb import LAMB
 from .lbfgs import LBFGS
 from .lion import Lion
 from .muon import Muon
+from .nadam import NAdam
 from .optimizer import Optimizer
+from .radam import RAdam
 from .rmsprop import RMSprop
 from .scaling import LossScaler
 from .scheduler import Scheduler

@@ -13,6 +13,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients, in_lists
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
+from ..functions.keywords import refuse_others
 from ..tensors.quantized import QuantizedTensor
 from ..tensors.tensor import Tensor
 from . import overflow, state
@@ -98,6 +99,10 @@ class Optimizer:
         `group` has the options, and `kernels` are those of the parameter's backend.
         """
         return kernels.zeros(tuple(parameter.shape), dtype, parameter)
+
+    def step_state(self, group: Group, step: int) -> dict[str, float]:
+        """Numbers that follow from the count of steps and are in the saved state, as PyTorch has them there."""
+        return {}
 
     def constants(self, group: Group, step: int) -> tuple[float, ...]:
         """The numbers in the formula at the `step`-th update of a parameter (from 1 on), with the options `group`."""
@@ -278,6 +283,7 @@ class Optimizer:
             self._last_constants = (key, xp.constants(values, dtype))
         return self._last_constants[1]
 
+    @refuse_others
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.
 

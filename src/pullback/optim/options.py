@@ -18,6 +18,7 @@ _RANGES = {
     "alpha": (0.0, inf),
     "eps": (0.0, inf),
     "lr_decay": (0.0, inf),
+    "momentum_decay": (0.0, inf),
     "initial_accumulator_value": (0.0, inf),
     "beta2_decay": (-inf, 0.0),
     "d": (1.0, inf),

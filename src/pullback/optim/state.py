@@ -21,6 +21,7 @@ def saved(optimizer: Any, slots_by_group: list[list[Slot]]) -> dict[str, Any]:
         for i, slot in enumerate(slots, number):
             if slot.step:
                 counted = {"step": slot.step} if optimizer.counts_steps else {}
+                counted.update(optimizer.step_state(group, slot.step))
                 states[i] = {**counted, **{n: b.clone() for n, b in zip(slot.names, slot.buffers)}}
                 slot.lent = slot.lent or modes.tracing() is None
         options = {key: value for key, value in group.items() if key != "params"}
@@ -83,6 +84,8 @@ def _slot_state(
     step = int(values.pop("step", 1 if values else 0)) if optimizer.counts_steps else int(bool(values))
     if step < 0:
         raise ConfigurationError(f"{where}: the state of {slot.label} is after {step} steps; that cannot be.")
+    for name in optimizer.step_state(group, step):
+        values.pop(name, None)
     raw = slot.raw
     names = optimizer.buffer_names(group, raw) if values or step else ()
     if set(values) != set(names):

@@ -5,7 +5,7 @@ New functions are functions only, unless NumPy has a method of that name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..functions import (
     special,
     trigonometry,
 )
+from ..functions.keywords import hide_others, unexpected
 from ..modes import is_recording
 from .writing import as_value, is_copy_of_variable, separate
 
@@ -178,7 +179,10 @@ class ReductionMethods(TensorBase):
     prod = reductions.prod
     sum = reductions.sum
 
-    def var(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
+    @hide_others
+    def var(
+        self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False, **other: Never
+    ) -> Tensor:
         """The variance as of `pb.var`, also with NumPy's name for the correction.
 
         Parameters
@@ -203,9 +207,14 @@ class ReductionMethods(TensorBase):
         >>> pb.tensor([1.0, 2.0, 3.0]).var(correction=1)
         tensor(1.)
         """
+        if other:
+            raise unexpected("var", other)
         return reductions.var(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
-    def std(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
+    @hide_others
+    def std(
+        self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False, **other: Never
+    ) -> Tensor:
         """The standard deviation as of `pb.std`, also with NumPy's name for the correction.
 
         Parameters
@@ -230,6 +239,8 @@ class ReductionMethods(TensorBase):
         >>> pb.tensor([1.0, 2.0, 3.0]).std(correction=1)
         tensor(1.)
         """
+        if other:
+            raise unexpected("std", other)
         return reductions.std(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..autodiff.base import complete
 from ..autodiff.forward import Dual, dual
+from ..pytorch_names import present, tell_of_missing
 from .conversion import Conversions
 from .gradient import GradientMethods
 from .methods import (
@@ -56,6 +57,9 @@ class Tensor(
     __slots__ = ()
     __hash__ = object.__hash__
 
+    def __dir__(self) -> list[str]:
+        return present(self, super().__dir__())
+
     def dequantize(self) -> Tensor:
         """A floating-point tensor as it is; a quantized one with the values that it stands for.
 
@@ -85,3 +89,4 @@ class DualTensor(Dual, Tensor):
 
 
 complete(Tensor, DualTensor)
+tell_of_missing(Tensor)

@@ -54,7 +54,7 @@ class Callback:
         """Training was ended by an error, which is raised again after this."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs, as values that JSON can hold; saved in every checkpoint."""
+        """What a resumed run needs: numbers, texts, tensors, in dicts and lists; saved in every checkpoint."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, FileFormatError
+from ..files.tensors import as_numpy
+from ..tensors.tensor import Tensor
 from .callbacks import Callback, Record
 from .figures import count, number
 
 if TYPE_CHECKING:
+    from .history import History
     from .trainer import Trainer
 
 _GOALS = ("lowest", "highest")
@@ -63,10 +66,35 @@ class Best:
 class EarlyStopping(Callback):
     """Ends a run when a value of the validations has not improved for `patience` of them in a row.
 
-    An improvement is one by more than `minimum_change`, towards the `goal`, "lowest" or "highest".
+    With `restore_best`, the model has the weights of the best validation when the run is over, whether it was ended by
+    this or by something else; so has the trainer's average, if it keeps one. Checkpoints hold the last weights and the
+    best ones: a run that is gone on with goes on from the last.
 
-    >>> import pullback as pb
-    >>> stopping = pb.train.EarlyStopping("validation_accuracy", goal="highest", patience=5)
+    Parameters
+    ----------
+    watch
+        The name of a value of the validations: "validation_loss", or a metric's with "validation_" in front.
+    goal
+        What is better: "lowest" or "highest".
+    patience
+        How many validations in a row may bring no improvement.
+    minimum_change
+        An improvement is one by more than this.
+    restore_best
+        Whether the weights of the best validation are kept, and given to the model at the end.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> stopping = pb.train.EarlyStopping("validation_loss", patience=2, restore_best=True)
+    >>> model = pb.nn.Linear(1, 1)
+    >>> optimizer = pb.optim.SGD(model.parameters(), lr=0.1)
+    >>> trainer = pb.train.Trainer(model, pb.mse_loss, optimizer, callbacks=[stopping])
+    >>> x = np.ones((8, 1), np.float32)
+    >>> data, validation = pb.data.Batches((x, x), 8), pb.data.Batches((x, 0 * x), 8)
+    >>> history = trainer.fit(data, epochs=50, validation=validation)
+    >>> trainer.evaluate(validation)["loss"] == stopping.best.value
+    True
     """
 
     def __init__(
@@ -76,21 +104,53 @@ class EarlyStopping(Callback):
         goal: str = "lowest",
         patience: int = 3,
         minimum_change: float = 0.0,
+        restore_best: bool = False,
     ) -> None:
         if patience < 1:
             raise ConfigurationError(f"EarlyStopping: patience must be at least 1, got {patience!r}.")
         self.best = Best(watch, goal, minimum_change)
         self.patience = patience
+        self.restore_best = restore_best
         self.waited = 0  # validations since the best one
+        self._weights: States | None = None  # of the best one
+        self._last: States | None = None  # that the model had at the end, before it was given the best ones
 
     def on_start(self, trainer: Trainer) -> None:
         if trainer.step == 0:  # a new run with the same callback
             self.best.value, self.best.step, self.waited = None, None, 0
+            self._weights = None
+        elif self._last is not None and _are_equal(_states(trainer), self._weights):
+            _restore(trainer, self._last)  # the run goes on from memory
+        self._last = None
         self._decide(trainer)
 
     def on_validation(self, trainer: Trainer, record: Record) -> None:
-        self.waited = 0 if self.best.improved(record) else self.waited + 1
+        if self.best.improved(record):
+            self.waited = 0
+            if self.restore_best:
+                self._weights = _states(trainer)
+        else:
+            self.waited += 1
         self._decide(trainer)
+
+    def on_end(self, trainer: Trainer, history: History) -> None:
+        if self._weights is not None and self.best.step != trainer.step:
+            self._last = _states(trainer)
+            _restore(trainer, self._weights)
+
+    def check_weights(self, trainer: Trainer) -> None:
+        """Refuse weights of a checkpoint that are not those of this trainer's model."""
+        if self._weights is None:
+            if self.restore_best and self.best.value is not None:
+                raise ConfigurationError(
+                    "resume: the checkpoint is of a run without restore_best, so the best weights are not known. Leave "
+                    "restore_best=True out, or start a new run."
+                )
+            return
+        for name, own in _states(trainer).items():
+            saved = self._weights.get(name)
+            if not isinstance(saved, dict) or _forms(saved) != _forms(own):
+                raise FileFormatError("resume: the best weights in the checkpoint are not those of this model.")
 
     def _decide(self, trainer: Trainer) -> None:
         if self.waited >= self.patience:
@@ -101,8 +161,41 @@ class EarlyStopping(Callback):
             trainer.request_stop(f"{best.name} {what} in {self.waited} validations")
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best.state_dict(), "waited": self.waited}
+        kept = {"weights": self._weights} if self.restore_best else {}
+        return {"best": self.best.state_dict(), "waited": self.waited, **kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.best.load_state_dict(state["best"])
         self.waited = count(state, "waited")
+        self._weights = state.get("weights") if self.restore_best else None
+        self._last = None
+
+
+States = dict[str, dict[str, Any]]
+
+
+def _states(trainer: Trainer) -> States:
+    """The weights of a trainer's model, and of its average: they share memory until either is written."""
+    average = {} if trainer.average is None else {"average": trainer.average.state_dict()}
+    return {"model": trainer.model.state_dict(), **average}
+
+
+def _restore(trainer: Trainer, states: States) -> None:
+    trainer.model.load_state_dict(states["model"])
+    if trainer.average is not None:
+        trainer.average.load_state_dict(states["average"])
+
+
+def _forms(state: Any) -> Any:
+    """A state with shapes and dtypes in place of arrays."""
+    if isinstance(state, dict):
+        return {name: _forms(part) for name, part in state.items()}
+    return (state.shape, state.dtype) if isinstance(state, Tensor) else type(state)
+
+
+def _are_equal(first: Any, second: Any) -> bool:
+    if isinstance(first, dict):
+        return all(_are_equal(part, second[name]) for name, part in first.items())
+    if isinstance(first, Tensor):
+        return as_numpy("", first).tobytes() == as_numpy("", second).tobytes()
+    return bool(first == second)

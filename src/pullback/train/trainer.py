@@ -21,7 +21,7 @@ from .arguments import check_batches, check_count, check_folder, check_parts, ch
 from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
 from .destination import destination
-from .early_stopping import Best
+from .early_stopping import Best, EarlyStopping
 from .endings import Ending, ending_after, ending_by
 from .evaluation import evaluated
 from .feeding import Feed
@@ -482,6 +482,9 @@ class Trainer:
         seconds = number(state, "seconds", finite=True)
         load_parts(self._parts(), state["parts"])
         load_callbacks(self._observers, state["callbacks"])
+        for callback in self.callbacks:
+            if isinstance(callback, EarlyStopping):
+                callback.check_weights(self)
         self._generator.state = state["random"]
         self.step, self.epoch = step, epoch
         self._seconds, self._validated_at = seconds, validated_at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, wraps
-from typing import Any, Callable
+from typing import Any, Callable, Never
 
 from .. import tree
 from ..autodiff.base import resolved
@@ -12,6 +12,7 @@ from ..autodiff.forward import dual, next_level, primal_at, tangent_at, variable
 from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError, VmapError
+from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from . import directions
 from .directions import unit_vectors
@@ -124,7 +125,8 @@ def _directions(transform: str, primals: Any, tangents: Any) -> tuple[Arguments,
     return arguments, moving
 
 
-def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
 
     `f` runs once, and once more for every few million numbers of all columns: `vmap` takes many together. Where that
@@ -151,6 +153,8 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[2., 0.],
            [0., 4.]])
     """
+    if other:
+        raise unexpected("jacfwd", other)
     check_function("jacfwd", f)
 
     @wraps(f)
@@ -219,7 +223,8 @@ def _assembled(x: Tensor, tangents: Tensor | None, done: Push, k: int) -> Tensor
         return TENSORS.reshape(moved, out.shape + x.shape)
 
 
-def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the second derivatives of `f`.
 
     Parameters
@@ -244,6 +249,8 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
+    if other:
+        raise unexpected("hessian", other)
     check_function("hessian", f)
     return jacrev(jacrev(f, argnums, has_aux), argnums, has_aux)
 

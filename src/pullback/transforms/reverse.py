@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Never
 
 from .. import backends, modes, tree
 from ..autodiff import guard
@@ -15,6 +15,7 @@ from ..autodiff.forward import Dual, variable, vjp_of
 from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from . import directions
 from .directions import unit_vectors
@@ -95,7 +96,8 @@ def _level(x: Tensor) -> Any:
     return x._raw.level if type(x._raw) is Stack else None
 
 
-def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the gradient of `f`, which must return a real scalar.
 
     Parameters
@@ -122,6 +124,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     >>> pb.grad(pb.grad(lambda x: x**3))(2.0)
     12.0
     """
+    if other:
+        raise unexpected("grad", other)
     check_function("grad", f)
 
     @wraps(f)
@@ -133,7 +137,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     return gradient
 
 
-def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the value of `f` and its gradient together.
 
     Parameters
@@ -156,6 +161,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     >>> pb.value_and_grad(lambda w: w["a"] * w["b"])({"a": 2.0, "b": 3.0})
     (np.float64(6.0), {'a': 3.0, 'b': 2.0})
     """
+    if other:
+        raise unexpected("value_and_grad", other)
     check_function("value_and_grad", f)
 
     @wraps(f)
@@ -260,7 +267,8 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (output, pullback, done.lowered(done.aux)) if has_aux else (output, pullback)
 
 
-def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+@hide_others
+def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the Jacobian of `f`, row by row, by reverse mode: best for few outputs.
 
     A function of complex arguments must be holomorphic.
@@ -287,6 +295,8 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     array([[2., 0.],
            [0., 4.]])
     """
+    if other:
+        raise unexpected("jacrev", other)
     check_function("jacrev", f)
 
     @wraps(f)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..autodiff.creation import asarray
 from ..autodiff.forward import Dual
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, GradientError, ShapeError, VmapError
+from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .lifting import Function, check_function, lowered, owned, without_shape
 
@@ -22,7 +23,8 @@ __all__ = ["vmap"]
 RANDOMNESS = ("different", "same")
 
 
-def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "different") -> Function:
+@hide_others
+def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "different", **other: Never) -> Function:
     """The function that runs `f`, which is written for one example, on many at once.
 
     Parameters
@@ -54,6 +56,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
     >>> pb.vmap(slope, in_axes=(None, 0))(0.5, np.array([0.0, 1.0, 2.0]))
     array([0.        , 0.78644773, 0.83994868])
     """
+    if other:
+        raise unexpected("vmap", other)
     check_function("vmap", f)
     if randomness not in RANDOMNESS:
         raise ValueError(f"vmap: randomness must be one of {', '.join(map(repr, RANDOMNESS))}, got {randomness!r}.")

@@ -19,6 +19,8 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "AdamW": lambda p: pb.optim.AdamW(p, 0.01),
     "RMSprop": lambda p: pb.optim.RMSprop(p, 0.01, momentum=0.9, centered=True),
     "Adagrad": lambda p: pb.optim.Adagrad(p, 0.05, lr_decay=0.1),
+    "NAdam": lambda p: pb.optim.NAdam(p, 0.01, weight_decay=0.1),
+    "RAdam": lambda p: pb.optim.RAdam(p, 0.01, betas=(0.9, 0.8), weight_decay=0.1, decoupled_weight_decay=True),
     "Lion": lambda p: pb.optim.Lion(p, 0.01),
     "LAMB": lambda p: pb.optim.LAMB(p, 0.01),
     "Adafactor": lambda p: pb.optim.Adafactor(p, 0.05),

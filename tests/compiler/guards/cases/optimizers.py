@@ -91,6 +91,8 @@ training("optimizer_variable_replaced", sgd, lambda w: setattr(w, "v", variable(
 training("optimizer_group_replaced", sgd, lambda w: w.optimizer.param_groups.__setitem__(0, {**w.group, "lr": 0.2}))
 training("optimizer_of_lion", lambda p: optim.Lion(p, 0.01), group(lr=0.1), group(betas=(0.5, 0.5)))
 training("optimizer_of_rmsprop", lambda p: optim.RMSprop(p, 0.01), group(alpha=0.5), group(momentum=0.5))
+training("optimizer_of_nadam", lambda p: optim.NAdam(p, 0.01), group(lr=0.1), group(momentum_decay=0.5))
+training("optimizer_of_radam", lambda p: optim.RAdam(p, 0.01), group(lr=0.1), group(betas=(0.9, 0.5)))
 training("optimizer_of_adagrad", lambda p: optim.Adagrad(p, 0.01), group(lr=0.1))
 
 

@@ -17,6 +17,7 @@ from . import torch_namespace
 from .torch_aten import operator
 from .torch_attention import attention_kernels
 from .torch_batch_norm import batch_norm_kernels, batch_norm_rule
+from .torch_linalg import linear_algebra_kernels
 from .torch_losses import loss_kernels
 from .torch_pooling import pooling_kernels
 from .torch_quantized import quantized_kernels
@@ -135,6 +136,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         **pooling_kernels(general),
         **batch_norm_kernels(general),
         **random_kernels(general),
+        **linear_algebra_kernels(general),
     }
 
 

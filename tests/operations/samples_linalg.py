@@ -122,7 +122,7 @@ for _kind in (float, complex):
         )  # fmt: skip
     for _upper in (False, True):
         add(
-            "solve_triangular", f"{_k}-cholesky-upper{_upper}",
+            "cholesky_solve", f"{_k}-upper{_upper}",
             lambda b, a, upper=_upper: linalg.cholesky_solve(b, a, upper=upper),
             draw("tb6" + _k, 2, 3, 1, dtype=_kind), _square + 2 * np.eye(3),
             torch=lambda b, a, upper=_upper: _torch().cholesky_solve(
@@ -144,10 +144,10 @@ for _kind in (float, complex):
         ("wide", _wide, draw("ls4" + _k, 2, 1, dtype=_kind)),
         ("stack", _stack, draw("ls5" + _k, 2, 1, dtype=_kind)),
     ):
-        add("pinv", f"{_k}-lstsq-{_case}", _least_squares, _x, _y)
+        add("lstsq", f"{_k}-{_case}", _least_squares, _x, _y)
         if _y.ndim > 1 and _case in ("matrix", "square"):
             add(
-                "pinv", f"{_k}-lstsq-solution-{_case}", lambda x, y: linalg.lstsq(x, y).solution, _x, _y,
+                "lstsq", f"{_k}-solution-{_case}", lambda x, y: linalg.lstsq(x, y).solution, _x, _y,
                 torch=lambda x, y: t("lstsq")(x, y).solution, jax=lambda x, y: j("lstsq")(x, y)[0],
             )  # fmt: skip
 
@@ -244,10 +244,9 @@ for _kind in (float, complex):
         ((1, -1), "nuc"),
         ((0, 2), 2),
     ):
-        _operation = {1: "abs", "nuc": "svdvals", 2: "svdvals"}.get(_ord, "vector_norm")
         for _keepdims in (False, True):
             add(
-                _operation, f"{_k}-norm-{_ord}-{_axis}-{_keepdims}",
+                "norm", f"{_k}-{_ord}-{_axis}-{_keepdims}",
                 lambda x, a=_axis, o=_ord, k=_keepdims: linalg.norm(x, o, a, k),
                 draw("norms" + _k, 2, 3, 2, dtype=_kind),
                 torch=lambda x, a=_axis, o=_ord, k=_keepdims: t("norm")(x, o, a, k),

@@ -8,6 +8,7 @@ from typing import Any
 from .. import backends, modes, tree
 from ..autodiff import guard
 from ..autodiff.base import make, resolved
+from ..autodiff.batching.stack import Stack
 from ..autodiff.creation import asarray
 from ..autodiff.engine import walk
 from ..autodiff.forward import Dual, variable, vjp_of
@@ -15,6 +16,8 @@ from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensors.tensor import Tensor
+from . import directions
+from .directions import unit_vectors
 from .lifting import (
     Argnums,
     Arguments,
@@ -66,7 +69,7 @@ class Pass:
                 for v, g in zip(self.variables, found or [None] * len(self.variables))
             ]
         own: Any = frozenset([v._node for v in self.variables])
-        if any([c._backend is not out._backend for out, c in pairs]):  # many cotangents of one result, inside of vmap
+        if any([_level(c) is not _level(out) for out, c in pairs]):  # many cotangents of one result, inside of vmap
             many = walk([(out._node, c) for out, c in pairs if out._node is not None], own, True, on_tensors=True)
             return [many[v._node] if v._node in many else TENSORS.zeros_like(v) for v in self.variables]
         seeds = [(out._node, c._raw) for out, c in pairs if out._node is not None]
@@ -85,6 +88,11 @@ class Pass:
         gradients = gradients if stays else [owned(g) for g in gradients]
         pairs = zip(self.arguments.leaves, gradients)
         return self.arguments.result([lowered_like(leaf, gradient, stays) for leaf, gradient in pairs])
+
+
+def _level(x: Tensor) -> Any:
+    """The `vmap` that a tensor belongs to, or None."""
+    return x._raw.level if type(x._raw) is Stack else None
 
 
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
@@ -242,23 +250,47 @@ def _rows(done: Pass, output: Any) -> list[Tensor]:
             "jacrev: a real function of complex arguments has no complex Jacobian. Use pb.grad or pb.vjp, or "
             "differentiate by the real and the imaginary part."
         )
-    rows = []
-    for position in range(out.size):
-        row = done.gradients([(out, one_hot(out, position))], retain=True)
-        if is_complex and any(v.dtype.kind == "float" for v in done.variables):  # what came back is the real part
-            imaginary = done.gradients([(out, one_hot(out, position, -1j))], retain=True)
-            row = [
-                re if v.dtype.kind == "complex" else _complex(re, im, out)
-                for v, re, im in zip(done.variables, row, imaginary)
-            ]
-        rows.append(row)
+    parts = [1, -1j] if is_complex and any(v.dtype.kind == "float" for v in done.variables) else [1]
+    found = _rows_at_once(done, out, parts) or _rows_one_by_one(done, out, parts)
+    if len(parts) == 1:
+        return found[0]
+    # what came back to real variables is the real part
+    return [re if v.dtype.kind == "complex" else _complex(re, im, out) for v, re, im in zip(done.variables, *found)]
+
+
+def _rows_one_by_one(done: Pass, out: Tensor, parts: list[Any]) -> list[list[Tensor]]:
+    """For each part of a unit cotangent: for each variable, the gradients for all of these."""
+    if not out.size:
+        return [[TENSORS.zeros(out.shape + v.shape, v._raw.dtype, v) for v in done.variables] for _ in parts]
+    found = []
+    for part in parts:
+        rows = [done.gradients([(out, one_hot(out, place, part))], retain=True) for place in range(out.size)]
+        with recording():
+            columns = zip(zip(*rows), done.variables)
+            found.append(
+                [TENSORS.reshape(TENSORS.stack(list(column), 0), out.shape + v.shape) for column, v in columns]
+            )
+    return found
+
+
+def _rows_at_once(done: Pass, out: Tensor, parts: list[Any]) -> list[list[Tensor]] | None:
+    """The same by walks with many cotangents each; None where these would be no faster, or cannot be."""
+    elements = max([v.size for v in done.variables], default=0)
+    if out.size < directions.LEAST or not directions.are_walked_at_once([out]):
+        return None
+    together = directions.parts(out.size, max(elements, out.size))
+    if len(together[0]) < directions.LEAST:
+        return None
+    found = []
     with recording():
-        if not rows:
-            return [TENSORS.zeros(out.shape + v.shape, v._raw.dtype, v) for v in done.variables]
-        return [
-            TENSORS.reshape(TENSORS.stack(list(column), 0), out.shape + v.shape)
-            for column, v in zip(zip(*rows), done.variables)
-        ]
+        for part in parts:
+            walked = [
+                directions.at_once(lambda c: done.gradients([(out, c)], retain=True), unit_vectors(out, places, part))
+                for places in together
+            ]
+            rows = [directions.joined(column) for column in zip(*walked)]
+            found.append([TENSORS.reshape(x, out.shape + v.shape) for x, v in zip(rows, done.variables)])
+    return found
 
 
 def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:

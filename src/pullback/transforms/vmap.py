@@ -83,8 +83,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
 class Running:
     """Run a function on stacks: what it makes is known to belong to this `vmap`, and not used after it."""
 
-    def __init__(self, size: int, randomness: str = "different") -> None:
-        self.level = Level(size, randomness, modes.mapping())
+    def __init__(self, size: int, randomness: str = "different", is_quiet: bool = False) -> None:
+        self.level = Level(size, randomness, modes.mapping(), is_quiet)
 
     def __enter__(self) -> Level:
         self._token = modes.enter(mapping=self.level, inlining=True)

@@ -110,6 +110,11 @@ def kernels(xp: Any) -> Mapping[str, Any]:
             return torch.embedding(weight, indices)
         return general("embedding")(indices, weight)
 
+    def scatter_extremum(x: Any, value: Any, indices: Any, axis: int, largest: bool) -> Any:
+        if x.dtype is value.dtype and x.dtype in _FLOATS and x.numel() and value.numel():
+            return x.scatter_reduce(axis, indices, value, "amax" if largest else "amin", include_self=False)
+        return general("scatter_extremum")(x, value, indices, axis, largest)
+
     return {
         "embedding": embedding,
         "linear": linear,
@@ -128,6 +133,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         "sum": summed,
         "concat": concat,
         "multiply_add": multiply_add,
+        "scatter_extremum": scatter_extremum,
         "cleared": lambda mask, x: x.masked_fill(mask, 0),
         **attention_kernels(general),
         **loss_kernels(general),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = ["embedding_bag"]
-
-_REDUCTIONS = {"sum": "sum", "mean": "mean", "max": "amax"}
 
 
 def embedding_bag(
@@ -67,18 +66,14 @@ def embedding_bag(
             [4., 5.]])
     """
     indices, weight = asarray(indices), asarray(weight)
-    if mode not in _REDUCTIONS:
+    if mode not in ("sum", "mean", "max"):
         raise ValueError(f'embedding_bag: mode must be "mean", "sum" or "max", got {mode!r}.')
     if per_sample_weights is not None and mode != "sum":
         raise ValueError(f'embedding_bag: per_sample_weights are for mode="sum", got mode={mode!r}.')
+    if mode == "max" and weight.dtype.kind == "complex":
+        raise DtypeError("embedding_bag: complex numbers have no order; the mode must be sum or mean.")
     rows = embedding(indices, weight, padding_idx)
-    if indices.ndim == 2 and offsets is None:
-        bags, length = indices.shape
-        numbers = TENSORS.reshape(TENSORS.arange(0, bags, 1, _int64(indices), indices), (bags, 1))
-        bag = TENSORS.reshape(TENSORS.broadcast_to(numbers, (bags, length)), (bags * length,))
-    elif indices.ndim == 1 and offsets is not None:
-        bag, bags = _bags(indices, offsets, include_last_offset)
-    else:
+    if not (indices.ndim == 2 and offsets is None) and not (indices.ndim == 1 and offsets is not None):
         raise ShapeError(
             f"embedding_bag: indices must be (bags, rows of each), or (N,) with offsets; got shape {indices.shape} "
             f"{'without' if offsets is None else 'with'} offsets."
@@ -90,15 +85,48 @@ def embedding_bag(
                 f"embedding_bag: per_sample_weights have shape {factors.shape}, indices have {indices.shape}."
             )
         rows = TENSORS.multiply(rows, TENSORS.expand_dims(factors, (-1,)))
-    features = weight.shape[-1]
-    rows = TENSORS.reshape(rows, (bag.shape[0], features))
-    if padding_idx is not None:  # into a bag of its own
-        flat = TENSORS.reshape(indices, bag.shape)
-        is_padding = TENSORS.equal(flat, padding_idx % weight.shape[0])
-        bag = TENSORS.where(is_padding, bags, bag)
-    empty = TENSORS.zeros((bags + 1, features), rows._raw.dtype, rows)
-    place = TENSORS.broadcast_to(TENSORS.expand_dims(bag, (-1,)), rows.shape)
-    out = scatter_reduce(empty, place, rows, _REDUCTIONS[mode], axis=0, include_self=False)
+    counted = None
+    if padding_idx is not None:
+        counted = TENSORS.not_equal(TENSORS.expand_dims(indices, (-1,)), padding_idx % weight.shape[0])
+    if offsets is None:
+        return _of_rows(rows, counted, mode)
+    bag, bags = _bags(indices, offsets, include_last_offset)
+    return _of_bags(rows, counted, bag, bags, mode)
+
+
+def _of_rows(rows: Any, counted: Any, mode: str) -> Tensor:
+    """Of bags (bags, rows of each, features) that are all of the same size."""
+    if mode == "max":
+        if not rows.shape[1]:
+            return TENSORS.sum(rows, (1 - rows.ndim,), False)
+        if counted is None:
+            return TENSORS.max(rows, (-2,), False)
+        largest = TENSORS.max(TENSORS.where(counted, rows, -math.inf), (-2,), False)
+        return TENSORS.where(TENSORS.any(counted, (-2,), False), largest, 0.0)
+    if counted is not None:
+        rows = TENSORS.where(counted, rows, 0.0)
+    total = TENSORS.sum(rows, (-2,), False)
+    if mode == "sum":
+        return total
+    if counted is None:
+        return TENSORS.divide(total, max(rows.shape[1], 1))
+    counts = TENSORS.astype(TENSORS.count_nonzero(counted, (-2,), False), TENSORS.real(total)._raw.dtype)
+    return TENSORS.divide(total, TENSORS.maximum(counts, 1))
+
+
+def _of_bags(rows: Any, counted: Any, bag: Any, bags: int, mode: str) -> Tensor:
+    """Of rows (N, features), each of which belongs to one of so many bags."""
+    if counted is not None:  # what is left out goes into a bag of its own
+        bag = TENSORS.where(TENSORS.squeeze(counted, (-1,)), bag, bags)
+    if mode == "max":
+        empty = TENSORS.zeros((bags + 1, rows.shape[-1]), rows._raw.dtype, rows)
+        place = TENSORS.broadcast_to(TENSORS.expand_dims(bag, (-1,)), rows.shape)
+        out = scatter_reduce(empty, place, rows, "amax", axis=0, include_self=False)
+    else:
+        out = TENSORS.take_transposed(rows, bag, bags + 1, -2)
+    if mode == "mean":
+        ones = TENSORS.ones_like(TENSORS.getitem(rows, (..., slice(0, 1))))
+        out = TENSORS.divide(out, TENSORS.maximum(TENSORS.real(TENSORS.take_transposed(ones, bag, bags + 1, -2)), 1))
     return TENSORS.getitem(out, (slice(0, bags),))
 
 

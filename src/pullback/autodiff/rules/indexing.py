@@ -76,7 +76,7 @@ def rules(xp: Any, op: Any) -> None:
     # The largest (smallest) of the values for a place, and x where there are none; all have the same other axes.
     op(
         "scatter_extremum", "x value indices", "axis largest",
-        batch="leading", masking=True, real=True, expands="always",
+        batch="leading", masking=True, real=True,
         x=lambda g, value, indices, axis: xp.where(
             xp.greater(hits(indices, value, g.shape[axis], axis), 0), xp.zeros_like(g), g
         ),

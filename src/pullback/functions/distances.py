@@ -20,11 +20,11 @@ def cdist(x1: Any, x2: Any, /, p: float = 2.0) -> Tensor:
 
     Parameters
     ----------
-    x1
+    x1 : array
         Points, one per row: floating-point numbers of shape (..., P, M).
-    x2
+    x2 : array
         Points of as many coordinates, (..., R, M). The leading axes of both are broadcast.
-    p
+    p : float
         Which norm of the difference it is: 2 for Euclid's, 1 for the sum of absolute values, `math.inf` for the
         largest of them, 0 for the number of coordinates that differ, or any other positive number.
 

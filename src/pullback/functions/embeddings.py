@@ -37,19 +37,19 @@ def embedding_bag(
 
     Parameters
     ----------
-    indices
+    indices : array of int
         Which rows: integers of shape (bags, rows of each), or of all bags in a row, (N,), with `offsets`.
-    weight
+    weight : array
         The table, (rows, features).
-    offsets
+    offsets : array of int, optional
         Where each bag begins among (N,) `indices`, in ascending order; the first is 0.
-    mode
+    mode : {"mean", "sum", "max"}
         "mean", "sum" or "max".
-    per_sample_weights
+    per_sample_weights : array, optional
         By what each row is multiplied, in the shape of `indices`; for "sum" only.
-    include_last_offset
+    include_last_offset : bool
         Whether the last of `offsets` is where the last bag ends.
-    padding_idx
+    padding_idx : int, optional
         A row that is left out, and gets no gradient.
 
     Returns

@@ -21,13 +21,13 @@ def trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, *, axis: int = -1) -> Ten
 
     Parameters
     ----------
-    y
+    y : array
         The values.
-    x
+    x : array, optional
         The places where they are: along one axis, or in the shape of `y`. They are `dx` apart without it.
-    dx
+    dx : float or array
         How far apart they are: a number, or one for each step.
-    axis
+    axis : int
         Along which axis.
 
     Returns

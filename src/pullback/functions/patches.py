@@ -24,9 +24,9 @@ def unfold(x: Any, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, 
 
     Parameters
     ----------
-    x
+    x : array
         Images (samples, channels, height, width), or one without samples.
-    kernel_size, dilation, padding, stride
+    kernel_size, dilation, padding, stride : int or sequence of int
         The size of a patch, how far apart its elements are, how many zeros are added on each side, and how far
         apart patches begin: an integer, or one for height and one for width.
 
@@ -64,11 +64,11 @@ def fold(
 
     Parameters
     ----------
-    x
+    x : array
         Patches (samples, channels * elements of a patch, patches), or those of one sample without that axis.
-    output_size
+    output_size : int or sequence of int
         The height and width of the images.
-    kernel_size, dilation, padding, stride
+    kernel_size, dilation, padding, stride : int or sequence of int
         As of `unfold`, whose transpose this is.
 
     Returns
@@ -138,9 +138,9 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
 
     Parameters
     ----------
-    x
+    x : array
         Images (..., channels * factor**2, height, width).
-    upscale_factor
+    upscale_factor : int
         How many times as high and wide they become.
 
     Returns
@@ -172,9 +172,9 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Tensor:
 
     Parameters
     ----------
-    x
+    x : array
         Images (..., channels, height * factor, width * factor).
-    downscale_factor
+    downscale_factor : int
         By what height and width are divided.
 
     Returns

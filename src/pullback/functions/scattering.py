@@ -26,15 +26,15 @@ def scatter(x: Any, indices: Any, values: Any, /, *, axis: int = -1, reduce: str
 
     Parameters
     ----------
-    x
+    x : array
         The tensor, which stays as it is.
-    indices
+    indices : array of int
         Integers with as many axes as `x`, and the same sizes (or 1) in all but `axis`.
-    values
+    values : array
         What to write; it is broadcast to the shape of `indices`.
-    axis
+    axis : int
         Along which axis the indices count.
-    reduce
+    reduce : str, optional
         None to write, where the last value stays (as `put_along_axis` does); "add" or "multiply" to join all of them
         with the element of `x`. `scatter_reduce` has more.
 
@@ -63,17 +63,17 @@ def scatter_reduce(
 
     Parameters
     ----------
-    x
+    x : array
         The tensor, which stays as it is.
-    indices
+    indices : array of int
         Integers with as many axes as `x`, and the same sizes (or 1) in all but `axis`.
-    values
+    values : array
         What is joined; it is broadcast to the shape of `indices`.
-    reduce
+    reduce : str
         "sum", "prod", "mean", "amax" or "amin".
-    axis
+    axis : int
         Along which axis the indices count.
-    include_self
+    include_self : bool
         Whether the element of `x` is one of those that are joined.
 
     Returns

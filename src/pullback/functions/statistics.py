@@ -31,19 +31,19 @@ def cov(
 
     Parameters
     ----------
-    x
+    x : array
         One variable, (N,), or several, (variables, N): one per row, with an observation in each column.
-    y
+    y : array, optional
         Further variables of as many observations.
-    rowvar
+    rowvar : bool
         Whether rows are variables; if not, columns are.
-    bias
+    bias : bool
         Whether to divide by N rather than by N - 1.
-    ddof
+    ddof : float, optional
         What to divide by, said in another way: N - `ddof`.
-    fweights
+    fweights : array of int, optional
         How often each observation was made: N integers.
-    aweights
+    aweights : array, optional
         How much each observation counts: N numbers.
 
     Returns

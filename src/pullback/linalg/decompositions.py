@@ -41,7 +41,9 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The triangular L with L L^H = x (or U with U^H U = x) of a positive-definite matrix; raises if it is none.
+    """The triangular L with L L^H = x of a positive-definite matrix; raises if it is none.
+
+    With `upper` it is U with U^H U = x.
 
     >>> import pullback as pb
     >>> pb.linalg.cholesky(pb.asarray([[4.0, 2.0], [2.0, 2.0]]))
@@ -60,9 +62,9 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
 
     Parameters
     ----------
-    x
+    x : array
         Floating-point or complex numbers of shape (..., N, N).
-    UPLO
+    UPLO : {"L", "U"}
         Which triangle is read, "L" for the lower and "U" for the upper one: the other one counts as its mirror image.
         Gradients are those of a matrix that stays Hermitian.
 
@@ -125,7 +127,7 @@ def lu(x: Any, /) -> LUResult:
 
     Parameters
     ----------
-    x
+    x : array
         Floating-point or complex numbers of shape (..., M, N).
 
     Returns
@@ -150,7 +152,9 @@ def lu(x: Any, /) -> LUResult:
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
-    """Q with orthonormal columns and upper triangular R with Q R = x; "complete" makes Q square.
+    """Q with orthonormal columns and upper triangular R with Q R = x.
+
+    The `mode` is "reduced", or "complete", which makes Q square.
 
     The gradient needs the first min(M, N) columns of `x` to be independent.
 
@@ -166,6 +170,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular vectors (columns of U, rows of Vh) and singular values in descending order: U diag(S) Vh = x.
+
+    With `full_matrices` both U and Vh are square; without, they have as many vectors as there are singular values.
 
     >>> import pullback as pb
     >>> pb.linalg.svd(pb.asarray([[0.0, 2.0], [3.0, 0.0]])).S

@@ -32,12 +32,12 @@ def pinv(x: Any, /, *, rtol: Any = None, atol: float | None = None) -> Tensor:
 
     Parameters
     ----------
-    x
+    x : array
         Floating-point or complex numbers of shape (..., M, N).
-    rtol
+    rtol : float or array, optional
         Singular values up to `rtol` times the largest count as zero. Unless said (or `atol` is), the rounding of the
         dtype times the larger of M and N.
-    atol
+    atol : float, optional
         Singular values up to `atol` count as zero, too.
 
     Returns
@@ -87,11 +87,11 @@ def lstsq(x1: Any, x2: Any, /, rcond: float | None = None) -> LstsqResult:
 
     Parameters
     ----------
-    x1
+    x1 : array
         Floating-point or complex numbers of shape (..., M, N).
-    x2
+    x2 : array
         The right sides: one vector (M,), or matrices (..., M, K), whose leading axes are broadcast.
-    rcond
+    rcond : float, optional
         Singular values up to `rcond` times the largest count as zero; unless said, the rounding of the dtype times
         the larger of M and N.
 

@@ -21,15 +21,15 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
     Parameters
     ----------
-    x
+    x : array
         Floating-point or complex numbers. Without `axis` and `ord` all its elements are one vector.
-    ord
+    ord : float or str, optional
         None for the root of the sum of squares. For vectors any number, inf and -inf (see `vector_norm`); for
         matrices "fro", "nuc", 1, -1, 2, -2, inf and -inf (see `matrix_norm`).
-    axis
+    axis : int or tuple of int, optional
         An integer for norms of vectors along that axis, a pair for norms of matrices whose rows and columns lie along
         these. Without it `x` must have one or two axes where `ord` is given.
-    keepdims
+    keepdims : bool
         Whether the axes stay, with size one.
 
     Returns

@@ -59,7 +59,7 @@ def matrix_exp(x: Any, /) -> Tensor:
 
     Parameters
     ----------
-    x
+    x : array
         Floating-point or complex numbers of shape (..., N, N).
 
     Returns

@@ -58,16 +58,16 @@ def solve_triangular(
 
     Parameters
     ----------
-    x1
+    x1 : array
         Square matrices, of shape (..., N, N).
-    x2
+    x2 : array
         The right sides: one vector (N,), or matrices (..., N, K), whose leading axes are broadcast.
-    lower, upper
+    lower, upper : bool, optional
         Which triangle `x1` is: `lower=True` (as SciPy has it) is `upper=False` (as PyTorch has it). The upper one
         unless said.
-    trans
+    trans : {0, 1, 2, "N", "T", "C"}
         0 or "N" for x1 @ out = x2, 1 or "T" for x1.mT @ out = x2, 2 or "C" for the conjugate transpose.
-    unit_diagonal
+    unit_diagonal : bool
         Whether the diagonal counts as ones, whatever is there.
 
     Returns
@@ -111,11 +111,11 @@ def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
 
     Parameters
     ----------
-    x1
+    x1 : array
         The right sides: one vector (N,), or matrices (..., N, K). They come first, as in PyTorch.
-    x2
+    x2 : array
         What `cholesky` made of A, of shape (..., N, N).
-    upper
+    upper : bool
         Whether that is the upper factor: A = x2^H @ x2.
 
     Returns

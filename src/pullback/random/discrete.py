@@ -68,15 +68,15 @@ class Choices(Distributions):
 
         Parameters
         ----------
-        x
+        x : array or int
             An array, or the number of integers to choose from.
-        shape
+        shape : int or tuple of int
             How many: this shape takes the place of the axis.
-        replace
+        replace : bool
             Whether an entry may be chosen twice.
-        axis
+        axis : int
             Along which axis of an array.
-        p
+        p : array, optional
             A weight for each entry, none of them negative; each is equally likely without it. The weights need not
             add up to 1. Those in a list or an array of NumPy's are added up once; for those in a tensor, which may be
             known only when a compiled function runs, a number is drawn for each of them and each choice.
@@ -143,12 +143,12 @@ class Choices(Distributions):
 
         Parameters
         ----------
-        logits
+        logits : array
             Numbers along `axis`, to which a constant may be added: what a network gives for its classes, say. -inf is
             never drawn.
-        shape
+        shape : int or tuple of int, optional
             The shape of the result, to which the other axes of `logits` are broadcast; theirs unless given.
-        axis
+        axis : int
             Along which axis the classes lie.
 
         Returns
@@ -194,11 +194,11 @@ class Choices(Distributions):
 
         Parameters
         ----------
-        p
+        p : array
             Weights of shape (..., K), none of them negative, which need not add up to 1.
-        count
+        count : int
             How many integers to draw from a row.
-        replace
+        replace : bool
             Whether one may be drawn twice from a row. If not, each is drawn in proportion to the weights that are left,
             and a row must have as many that are not zero.
 

@@ -98,7 +98,8 @@ class Distributions(Stream):
     ) -> Tensor:
         """Numbers of the Gumbel distribution: where the largest of many others lies.
 
-        Added to logits they make the place of the largest sum a draw of `categorical`.
+        They are moved by `loc` and multiplied by `scale`. Added to logits they make the place of the largest sum a draw
+        of `categorical`.
 
         >>> import pullback as pb
         >>> x = pb.random.Generator(1).gumbel((10000,), dtype=pb.float64)

@@ -21,6 +21,8 @@ _SPLITTING = 1  # the domain of the streams that keys for `split` are taken from
 class Generator(Choices):
     """A stream of random numbers. Equal seeds give equal numbers, on every device.
 
+    `seed` is an integer below 2**64; without one the operating system gives it.
+
     >>> import pullback as pb
     >>> generator = pb.random.Generator(7)
     >>> state = generator.state
@@ -33,7 +35,7 @@ class Generator(Choices):
     __slots__ = ()
 
     def split(self, count: int = 2) -> list[Generator]:
-        """New generators whose numbers have nothing to do with each other's nor with this one's.
+        """New generators, `count` of them, whose numbers have nothing to do with each other's nor with this one's.
 
         Equal generators split into equal ones, on every device. A compiled function splits anew in every call, and
         may use what it gets in that call only.

@@ -74,6 +74,11 @@ class Stream:
         """Reserve the next `count` 32-bit words: (key, offset) to pass to a kernel. No other caller gets them.
 
         The offset is a multiple of four. Threads may call this at the same time.
+
+        >>> import pullback as pb
+        >>> generator = pb.random.Generator(5)
+        >>> generator.next_key(6), generator.next_key(1)
+        ((5, 0), (5, 8))
         """
         count = integer("count", count, 0, KEYS)
         mapping = modes.mapping()

@@ -70,11 +70,28 @@ def _tangent(x: Any, level: int) -> Any:
 
 
 def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """(output, tangent): `f` at `primals`, and its derivative in the direction of `tangents`, by forward mode.
+    """The output of `f` at `primals`, and how it changes in the direction of `tangents`: (output, tangent).
 
-    `primals` is the tuple of `f`'s arguments; `tangents` has the same structure. With `has_aux` the result is
-    (output, tangent, aux).
+    This is forward mode: the derivative is computed along with the output.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    primals : tuple
+        The arguments of `f`.
+    tangents : tuple
+        The direction: for each argument something of the same structure and shapes.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    tuple
+        (output, tangent), or (output, tangent, aux).
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.jvp(np.sin, (np.array([0.0, np.pi]),), (np.array([1.0, 2.0]),))
     (array([0.0000000e+00, 1.2246468e-16]), array([ 1., -2.]))
@@ -111,9 +128,24 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
 
     `f` runs once, and once more for every few million numbers of all columns: `vmap` takes many together. Where that
-    cannot be, or would be no faster, it runs once per number in the arguments. Shapes, trees and complex numbers are as
-    in `jacrev`.
+    cannot be, or would be no faster, it runs once per number in the arguments.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    callable
+        It takes the arguments of `f`; shapes, trees and complex numbers are as in `jacrev`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -188,10 +220,25 @@ def _assembled(x: Tensor, tangents: Tensor | None, done: Push, k: int) -> Tensor
 
 
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that gives the second derivatives of `f`: reverse mode over reverse mode, in which `f` runs once.
+    """The function that gives the second derivatives of `f`.
 
-    An entry has the shape of the output, then twice that of the argument; trees nest in the same way.
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them, as a rule with a scalar result.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
 
+    Returns
+    -------
+    callable
+        It takes the arguments of `f`. An entry has the shape of the output, then twice that of the argument; trees
+        nest in the same way. (Hessian, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -204,9 +251,26 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
 def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The Hessian of the scalar function `f` at `primals` times `tangents`, without making the Hessian.
 
-    It costs a few evaluations of `f`, whatever the number of arguments. The result is a tuple, one entry per primal;
-    with `has_aux`, (products, aux).
+    It costs a few evaluations of `f`, whatever the number of arguments.
 
+    Parameters
+    ----------
+    f : callable
+        A function with a real scalar result.
+    primals : tuple
+        The arguments of `f`.
+    tangents : tuple
+        What to multiply by: for each argument something of the same structure and shapes.
+    has_aux : bool
+        Whether `f` returns (scalar, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    tuple
+        One entry per primal; (products, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
     (array([ 6., 12.]),)

@@ -98,10 +98,24 @@ def _level(x: Tensor) -> Any:
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives the gradient of `f`, which must return a real scalar.
 
-    It takes arrays of any library, Python floats, tensors, and trees of them, and gives gradients of the same kind;
-    inside `f` they are tensors, which NumPy's functions work on too. `argnums` says by which positional arguments to
-    differentiate; several of them give a tuple. With `has_aux`, `f` returns (scalar, aux) and aux is passed on.
+    Parameters
+    ----------
+    f : callable
+        A function of arrays of any library, Python floats, tensors and trees of them. Inside it they are tensors,
+        on which NumPy's functions work too.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (scalar, aux), where aux is anything to pass on.
 
+    Returns
+    -------
+    callable
+        It takes the arguments of `f` and gives a gradient like the argument (same library, same tree); a tuple of
+        them for several `argnums`; (gradient, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.grad(lambda x: np.sum(np.tanh(x) ** 2))(np.array([0.0, 1.0]))
     array([0.        , 0.63970001])
@@ -120,8 +134,24 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that gives (value, gradient) of `f`; ((value, aux), gradient) with `has_aux`. See `grad`.
+    """The function that gives the value of `f` and its gradient together.
 
+    Parameters
+    ----------
+    f : callable
+        A function that returns a real scalar, as for `grad`.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (scalar, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    callable
+        It takes the arguments of `f` and gives (value, gradient), or ((value, aux), gradient) with `has_aux`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda w: w["a"] * w["b"])({"a": 2.0, "b": 3.0})
     (np.float64(6.0), {'a': 3.0, 'b': 2.0})
@@ -142,7 +172,7 @@ def _differentiated(
 ) -> tuple[Pass, list[Tensor]]:
     """A scalar function run on its arguments, and its gradients."""
     done = Pass(f, Arguments(transform, args, argnums), kwargs, has_aux)
-    loss = _scalar(transform, done.output)
+    loss = differentiable_scalar(transform, done.output)
     pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
     guarded = guard.is_asked_for() and loss is not None and loss.requires_grad
     if guarded:
@@ -151,7 +181,7 @@ def _differentiated(
     return done, [_conj(g) for g in done.gradients(pairs, guarded=guarded)]
 
 
-def _scalar(transform: str, output: Any) -> Tensor | None:
+def differentiable_scalar(transform: str, output: Any) -> Tensor | None:
     """The loss to differentiate, or None for a constant that no argument went into."""
     if not isinstance(output, Tensor):
         if isinstance(output, (int, float)):
@@ -188,11 +218,26 @@ def _check_scalar(transform: str, output: Tensor) -> None:
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """(output, pullback): `f` at `primals`, and the function from a cotangent of the output to those of the primals.
+    """The output of `f` at `primals`, and a function that pulls gradients back through it: (output, pullback).
 
-    The pullback gives a tuple, one entry per primal, and may be called any number of times. With `has_aux` the result
-    is (output, pullback, aux).
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    *primals : array or tree
+        The arguments of `f`.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
 
+    Returns
+    -------
+    tuple
+        (output, pullback), or (output, pullback, aux). `pullback(cotangent)`, of something in the shape of the
+        output, gives a tuple with an entry per primal: the gradient of sum(cotangent * output). It may be called
+        any number of times.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> out, pullback = pb.vjp(np.sin, np.array([0.0, np.pi]))
     >>> pullback(np.array([1.0, 1.0]))
@@ -218,9 +263,25 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives the Jacobian of `f`, row by row, by reverse mode: best for few outputs.
 
-    An entry has the shape of the output followed by that of the argument; for trees there is a tree of arguments in
-    the place of every output. A function of complex arguments must be holomorphic. With `has_aux`: (Jacobian, aux).
+    A function of complex arguments must be holomorphic.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    callable
+        It takes the arguments of `f`. An entry has the shape of the output followed by that of the argument; for
+        trees there is a tree of arguments in the place of every output. (Jacobian, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -302,6 +363,18 @@ def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:
 def stop_gradient(x: Any) -> Any:
     """`x`, an array or a tree, as a constant: no derivative flows through it, in any mode.
 
+    Parameters
+    ----------
+    x : array or tree
+        Any arrays, numbers or tensors.
+
+    Returns
+    -------
+    array or tree
+        The same values.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.grad(lambda x: x * pb.stop_gradient(x))(3.0)
     3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,13 @@ def test_many_examples_draw_their_own_or_the_same() -> None:
             alike = len(np.unique(np.asarray(rows).reshape(64, -1), axis=0)) == 1
             assert alike == (randomness == "same")
         assert not (np.asarray(found[1]) == 1).any()
+    for weights in ([0.5, 0.5, 0.0], np.array([0.5, 0.5, 0.0])):
+        for replace in (True, False):
+            chosen = partial(pb.random.choice, 3, (2,), replace=replace, p=weights)
+            with pb.random.using(0):
+                rows = np.asarray(pb.vmap(lambda l, f=chosen: f() + l[:2], randomness="different")(logits))
+            assert rows.shape == (64, 2)
+            assert len(np.unique(rows, axis=0)) == (4 if replace else 2)
     with pb.random.using(0):
         children = pb.vmap(lambda l: pb.random.split()[0].uniform((3,)) + l[:3], randomness="different")(logits)
     assert len(np.unique(np.asarray(children), axis=0)) == 64

@@ -11,7 +11,7 @@ from ..autodiff import base
 from ..autodiff.base import values_of
 from ..autodiff.creation import asarray, default_dtype
 from ..autodiff.tables import TENSORS
-from ..backends.numpy.random import minus_log, unit_of_two_words
+from ..backends.numpy.random import unit_of_two_words
 from ..errors import DtypeError, ShapeError
 from .arguments import Shape, as_tensor, integer, shape_of, size_of
 from .distributions import Distributions
@@ -78,8 +78,9 @@ class Choices(Distributions):
             Along which axis of an array.
         p : array, optional
             A weight for each entry, none of them negative; each is equally likely without it. The weights need not
-            add up to 1. Those in a list or an array of NumPy's are added up once; for those in a tensor, which may be
-            known only when a compiled function runs, a number is drawn for each of them and each choice.
+            add up to 1. With `replace`, those in a list or an array of NumPy's are added up once; for those in a
+            tensor, which may be known only when a compiled function runs, a number is drawn for each of them and each
+            choice.
 
         Returns
         -------
@@ -113,10 +114,11 @@ class Choices(Distributions):
                 raise ShapeError(f"choice: p has shape {weights.shape}; expected ({length},), a weight for each entry.")
             if isinstance(p, base.Tensor):  # whose values may be known later, or be others for each of many examples
                 places = self.multinomial(p, count, replace=replace)
+            elif not replace:
+                places = self.multinomial(asarray(p, dtype=default_dtype(), device=device), count)
             else:
-                if isinstance(p, (list, tuple)):
-                    weights = tuple(weights.tolist())
-                places = self._weighted_places(weights, (count,), replace=replace, device=device)
+                weights = tuple(weights.tolist()) if isinstance(p, (list, tuple)) else weights
+                places = self._weighted_places(weights, (count,), device=device)
         if source is None:
             return places.reshape(shape)
         axis %= source.ndim
@@ -124,18 +126,13 @@ class Choices(Distributions):
         return taken.reshape(source.shape[:axis] + shape + source.shape[axis + 1 :])
 
     @drawn_again
-    def _weighted_places(self, p: Any, shape: Any, *, replace: bool, device: str | None) -> Tensor:
-        """Integers below the number of weights; without `replace` none twice."""
+    def _weighted_places(self, p: Any, shape: Any, *, device: str | None) -> Tensor:
+        """Integers below the number of weights, as often as these say."""
         weights = np.asarray(p, np.float64)
-        _check_weights("choice", weights, None if replace else shape[0])
-        if replace:
-            ends = np.cumsum(weights)
-            unit = self._made(shape, 2, unit_of_two_words)
-            picked = np.searchsorted(ends, unit * ends[-1], side="right")
-            picked = np.minimum(picked, np.flatnonzero(weights)[-1])  # where rounding has reached the end
-        else:
-            times = _arrivals(self._made(weights.shape, 2, minus_log), weights)
-            picked = np.argsort(times, kind="stable")[: shape[0]]
+        _check_weights("choice", weights, None)
+        ends = np.cumsum(weights)
+        picked = np.searchsorted(ends, self._made(shape, 2, unit_of_two_words) * ends[-1], side="right")
+        picked = np.minimum(picked, np.flatnonzero(weights)[-1])  # where rounding has reached the end
         return as_tensor(picked, dtypes.int64, device)
 
     def categorical(self, logits: Any, shape: Shape | None = None, *, axis: int = -1) -> Tensor:
@@ -246,12 +243,6 @@ class Choices(Distributions):
         """`count` integers below `length`, each equally likely; without `replace` none twice."""
         picked = self._below(length, (count,)) if replace else self._order(length)[:count]
         return as_tensor(picked, dtypes.int64, device)
-
-
-def _arrivals(noise: Any, weights: Any) -> Any:
-    """When each of several things happens first, if it happens as often as its weight says."""
-    happens = weights > 0
-    return np.where(happens, noise / np.where(happens, weights, 1.0), np.inf)
 
 
 def _check_weights(name: str, weights: Any, count: int | None) -> None:

@@ -251,7 +251,7 @@ def test_methods_say_how_an_axis_is_given(name):
         (lambda: pb.vmap(pb.sum, in_dims=0), "in_axes="),
         (lambda: pb.zeros(3, requires_grad=True), "pb.zeros(...).set_requires_grad(True)"),
         (lambda: pb.arange(3.0, requires_grad=True), "pb.arange(...).set_requires_grad(True)"),
-        (lambda: TENSOR.flatten(start_dim=1), "pb.reshape(x, (x.shape[0], -1))"),
+        (lambda: TENSOR.flatten(start_dim=1), "start_axis="),
     ],
 )
 def test_other_keywords_are_named(call, written):

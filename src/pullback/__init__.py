@@ -93,13 +93,19 @@ if _TYPE_CHECKING:
     from .functions.control_flow import cond, scan, while_loop
     from .functions.convolution import *
     from .functions.discretization import *
+    from .functions.distances import *
+    from .functions.embeddings import *
+    from .functions.integration import *
     from .functions.losses import *
     from .functions.normalization import *
     from .functions.pooling import *
     from .functions.quantiles import *
     from .functions.running import *
     from .functions.scan import *
+    from .functions.patches import *
+    from .functions.scattering import *
     from .functions.selective_scan import *
+    from .functions.statistics import *
     from .mlp import Mlp, MlpGradients, Scratch
     from .tape import GradientTape
     from .transforms.checking import gradcheck
@@ -138,6 +144,12 @@ _NETWORKS = (
     "scan",
     "selective_scan",
     "discretization",
+    "distances",
+    "embeddings",
+    "integration",
+    "patches",
+    "scattering",
+    "statistics",
 )  # functions, likewise
 
 

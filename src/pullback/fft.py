@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .tensors.tensor import Tensor
 
 __all__ = [
-    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
-    "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 
@@ -245,6 +245,70 @@ def irfftn(
     for axis, n in zip(chosen[:-1], lengths[:-1]):
         x = _transform("ifft", x, n, axis, norm)
     return irfft(x, n=lengths[-1], axis=chosen[-1], norm=norm)
+
+
+def fft2(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """`fftn` along two axes, the last ones unless said; `s` are the lengths.
+
+    The arguments are those of `fftn`.
+
+    >>> import pullback as pb
+    >>> pb.fft.fft2(pb.asarray([[[1.0, 0.0], [0.0, 0.0]]])).shape
+    (1, 2, 2)
+    """
+    return fftn(x, s=s, axes=_two("fft2", x, axes), norm=norm)
+
+
+def ifft2(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """The inverse of `fft2`.
+
+    The arguments are those of `fftn`.
+
+    >>> import pullback as pb
+    >>> pb.fft.ifft2(pb.asarray([[4.0, 0.0], [0.0, 0.0]]))
+    tensor([[1.+0.j, 1.+0.j],
+            [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return ifftn(x, s=s, axes=_two("ifft2", x, axes), norm=norm)
+
+
+def rfft2(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """`fft2` of real numbers: the frequencies along the last transformed axis that are not negative.
+
+    The arguments are those of `fftn`.
+
+    >>> import pullback as pb
+    >>> pb.fft.rfft2(pb.asarray([[1.0, 0.0, 0.0, 0.0]])).shape
+    (1, 3)
+    """
+    return rfftn(x, s=s, axes=_two("rfft2", x, axes), norm=norm)
+
+
+def irfft2(
+    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """The inverse of `rfft2`; `s` are the lengths of the result.
+
+    The other arguments are those of `fftn`.
+
+    >>> import pullback as pb
+    >>> pb.fft.irfft2(pb.asarray([[1.0, 1.0, 1.0]]))
+    tensor([[1., 0., 0., 0.]])
+    """
+    return irfftn(x, s=s, axes=_two("irfft2", x, axes), norm=norm)
+
+
+def _two(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
+    chosen = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    if len(chosen) != 2 or _asarray(x).ndim < 2:
+        raise _ShapeError(f"{name}: expected two axes, got axes={axes!r} for shape {_asarray(x).shape}.")
+    return chosen
 
 
 # -- frequencies ---------------------------------------------------------------------------------

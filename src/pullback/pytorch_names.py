@@ -368,7 +368,8 @@ _KEYWORDS = {
     "out_dims": "out_axes=",
     "requires_grad": "pb.{function}(...).set_requires_grad(True)",
     "set_to_none": "Leave it out: gradients are filled with zeros and keep their memory",
-    "start_dim": "pb.reshape(x, (x.shape[0], -1))` or `pb.nn.Flatten(start_dim, end_dim)",
+    "start_dim": "start_axis=",
+    "end_dim": "end_axis=",
     "unbiased": "correction=",
 }
 

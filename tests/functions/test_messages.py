@@ -56,13 +56,6 @@ def test_a_number_where_several_belong(name: str, option: dict[str, int]) -> Non
         getattr(pb.fft, name)(x, **option)
 
 
-def test_flatten_takes_no_axis() -> None:
-    for call in (lambda: pb.ones((2, 3)).flatten(1), lambda: pb.flatten(pb.ones((2, 3)), 1, -1)):
-        with pytest.raises(pb.DtypeError, match=r"flatten: takes a tensor and nothing else.*reshape.*Flatten"):
-            call()
-    assert pb.ones((2, 3)).flatten().shape == (6,)
-
-
 @pytest.mark.parametrize(
     "name",
     ["argmax", "bitwise_and", "ceil", "erf", "floor", "gelu", "greater", "hypot", "less", "max", "maximum", "median",

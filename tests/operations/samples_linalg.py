@@ -60,6 +60,13 @@ def j(name: str) -> Any:
     return getattr(_jax().linalg, name)
 
 
+def _jax_scipy() -> Any:
+    _jax()
+    from jax.scipy import linalg as found
+
+    return found
+
+
 for _kind in (float, complex):
     _k = _kind.__name__
     _square = apart("square" + _k, 3, 3, dtype=_kind)
@@ -84,6 +91,77 @@ for _kind in (float, complex):
         add(
             "matmul" if _n > 0 else "inv", f"{_k}-power{_n}", lambda x, n=_n: linalg.matrix_power(x, n), _square,
             torch=lambda x, n=_n: t("matrix_power")(x, n), jax=lambda x, n=_n: j("matrix_power")(x, n),
+        )  # fmt: skip
+
+    for _case, _b in (("matrix", draw("tb1" + _k, 3, 2, dtype=_kind)), ("vector", draw("tb2" + _k, 3, dtype=_kind))):
+        for _lower, _unit in ((True, False), (False, False), (True, True), (False, True)):
+            if _kind is complex and _unit:
+                continue
+            add(
+                "solve_triangular", f"{_k}-{_case}-lower{_lower}-unit{_unit}",
+                lambda a, b, lower=_lower, unit=_unit: linalg.solve_triangular(a, b, lower=lower, unit_diagonal=unit),
+                _square + 2 * np.eye(3), _b,
+                jax=lambda a, b, lower=_lower, unit=_unit: _jax_scipy().solve_triangular(
+                    a, b, lower=lower, unit_diagonal=unit
+                ),
+            )  # fmt: skip
+    for _trans in ("T", "C"):
+        add(
+            "solve_triangular", f"{_k}-trans{_trans}",
+            lambda a, b, trans=_trans: linalg.solve_triangular(a, b, upper=False, trans=trans),
+            _square + 2 * np.eye(3), draw("tb3" + _k, 3, 1, dtype=_kind),
+            jax=lambda a, b, trans=_trans: _jax_scipy().solve_triangular(a, b, lower=True, trans=trans),
+        )  # fmt: skip
+    for _case, _a, _b in (
+        ("broadcast", _stack, draw("tb4" + _k, 1, 2, 1, dtype=_kind)),
+        ("broadcast-left", _stack[0], draw("tb5" + _k, 2, 2, 1, dtype=_kind)),
+    ):
+        add(
+            "solve_triangular", f"{_k}-{_case}", lambda a, b: linalg.solve_triangular(a, b, upper=True), _a, _b,
+            torch=lambda a, b: t("solve_triangular")(a.triu(), b, upper=True),
+        )  # fmt: skip
+    for _upper in (False, True):
+        add(
+            "cholesky_solve", f"{_k}-upper{_upper}",
+            lambda b, a, upper=_upper: linalg.cholesky_solve(b, a, upper=upper),
+            draw("tb6" + _k, 2, 3, 1, dtype=_kind), _square + 2 * np.eye(3),
+            torch=lambda b, a, upper=_upper: _torch().cholesky_solve(
+                b, (a.triu() if upper else a.tril()).expand(2, 3, 3), upper=upper
+            ),
+        )  # fmt: skip
+    for _case, _x in (("tall", _tall), ("wide", _wide), ("square", _square)):  # PyTorch's is wrong here
+        add("pinv", f"{_k}-{_case}-atol", lambda x: linalg.pinv(x, atol=1.0), _x)
+    add("pinv", f"{_k}-identity-rtol", lambda x: linalg.pinv(x, rtol=0.1), np.eye(3, dtype=_kind) * 2)
+
+    def _least_squares(x: Any, y: Any) -> Any:
+        found = linalg.lstsq(x, y)
+        return found.solution, found.residuals, found.singular_values
+
+    for _case, _x, _y in (
+        ("vector", _tall, draw("ls1" + _k, 4, dtype=_kind)),
+        ("matrix", _tall, draw("ls2" + _k, 4, 2, dtype=_kind)),
+        ("square", _square, draw("ls3" + _k, 3, 1, dtype=_kind)),
+        ("wide", _wide, draw("ls4" + _k, 2, 1, dtype=_kind)),
+        ("stack", _stack, draw("ls5" + _k, 2, 1, dtype=_kind)),
+    ):
+        add("lstsq", f"{_k}-{_case}", _least_squares, _x, _y)
+        if _y.ndim > 1 and _case in ("matrix", "square"):
+            add(
+                "lstsq", f"{_k}-solution-{_case}", lambda x, y: linalg.lstsq(x, y).solution, _x, _y,
+                torch=lambda x, y: t("lstsq")(x, y).solution, jax=lambda x, y: j("lstsq")(x, y)[0],
+            )  # fmt: skip
+
+    # the exponential
+    for _case, _x in (
+        ("", _square),
+        ("large", 6 * _square),
+        ("zero", 0 * _square),
+        ("stack", _stack),
+        ("one", _stack[:, :1, :1]),
+    ):
+        add(
+            "matrix_exp", f"{_k}-{_case}", linalg.matrix_exp, _x,
+            torch=lambda x: t("matrix_exp")(x), jax=lambda x: _jax_scipy().expm(x),
         )  # fmt: skip
 
     # determinants
@@ -157,7 +235,41 @@ for _kind in (float, complex):
         draw("c4" + _k, 3, 2, dtype=_kind),
     )
 
+    for _axis, _ord in (
+        (None, None),
+        (-1, 3),
+        (0, math.inf),
+        ((0, 1), None),
+        ((2, 0), 1),
+        ((1, -1), "nuc"),
+        ((0, 2), 2),
+    ):
+        for _keepdims in (False, True):
+            add(
+                "norm", f"{_k}-{_ord}-{_axis}-{_keepdims}",
+                lambda x, a=_axis, o=_ord, k=_keepdims: linalg.norm(x, o, a, k),
+                draw("norms" + _k, 2, 3, 2, dtype=_kind),
+                torch=lambda x, a=_axis, o=_ord, k=_keepdims: t("norm")(x, o, a, k),
+            )  # fmt: skip
+
     # decompositions
+    for _case, _x in (("square", _square), ("tall", _tall), ("wide", _wide), ("stack", _stack)):
+        for _part, _name in enumerate("LU", 1):
+            add(
+                "lu", f"{_k}-{_case}-{_name}", lambda x, part=_part: linalg.lu(x)[part], _x,
+                torch=lambda x, part=_part: t("lu")(x)[part],
+                jax=None if _x.ndim > 2 else lambda x, part=_part: _jax_scipy().lu(x)[part],
+            )  # fmt: skip
+        add("lu", f"{_k}-{_case}", lambda x: tuple(linalg.lu(x)), _x, torch=lambda x: tuple(t("lu")(x)))
+    for _uplo in "LU":
+        add(
+            "eigvalsh", f"{_k}-uplo{_uplo}", lambda x, uplo=_uplo: linalg.eigvalsh(hermitian(x), uplo), _square,
+            torch=lambda x, uplo=_uplo: t("eigvalsh")(hermitian(x), UPLO=uplo),
+        )  # fmt: skip
+        add(
+            "eigh", f"{_k}-uplo{_uplo}", lambda x, uplo=_uplo: pb.abs(linalg.eigh(hermitian(x), UPLO=uplo)[1]), _square,
+            torch=lambda x, uplo=_uplo: t("eigh")(hermitian(x), UPLO=uplo)[1].abs(),
+        )  # fmt: skip
     add(
         "cholesky", _k, lambda x: linalg.cholesky(definite(x)), _square,
         torch=lambda x: t("cholesky")(definite(x)), jax=lambda x: j("cholesky")(definite(x)),

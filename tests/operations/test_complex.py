@@ -25,6 +25,7 @@ REAL_ONLY_SAMPLES = {
     "sort-vector complex", "sort-axis=0 complex", "sort-descending complex", "sort-not stable complex",
     "sort-empty complex",
     "take_along_axis-topk complex", "take_along_axis-topk smallest, axis=0 complex",
+    "embedding_bag-max-offsets complex", "embedding_bag-max-padding complex",
 }  # fmt: skip
 SAMPLES = list(harness_derived.complex_versions())
 

@@ -16,6 +16,7 @@ import jax
 from ..operations import OPERATIONS
 from .jax_attention import attention_kernels
 from .jax_convolution import convolution_kernels
+from .jax_linalg import linear_algebra_kernels
 from .jax_losses import loss_kernels
 
 #: Operations of several calls, forward (unless the library has the function itself) and backward. Those that draw
@@ -42,6 +43,7 @@ def kernels(xp: Any, check: Any) -> Mapping[str, Any]:
         **attention_kernels(general, _joined),
         **loss_kernels(general),
         **convolution_kernels(general, _joined),
+        **linear_algebra_kernels(xp, _joined),
     }
     for name in _JOINED:
         if not OPERATIONS[name].standard:

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LinearAlgebraError
 from ..operations import OPERATIONS, Operation
 from . import portable
 from .portable.special import IN_DOUBLE
 from .protocol import Kernels
 from .standard_arithmetic import Arithmetic
 from .standard_indexing import Indexing
-from .standard_linalg import LinearAlgebra
+from .standard_linalg import LinearAlgebra, with_typed_errors
 from .standard_promotion import Promotion, ufunc_of
 from .standard_searching import Searching
 
@@ -103,7 +102,7 @@ class StandardKernels(Kernels):
         if operation.dtypes == "comparison":
             return self._with_mixed_signs(name, function, prepare)
         if operation.standard == "linalg":
-            return _with_typed_errors(name, kernel)
+            return with_typed_errors(name, kernel)
         if operation.dtypes == "ordered":
             return lambda x, *args, **named: self.astype(kernel(x, *args, **named), x.dtype)
         kernel.__name__ = name
@@ -164,20 +163,6 @@ _COMPARISONS = {
 }  # fmt: skip
 #: Kinds of operations whose dtypes are those of NumPy's ufunc of the same name.
 _AS_THE_UFUNC = ("promoted", "floating", "bitwise", "comparison")
-
-
-def _with_typed_errors(name: str, kernel: Any) -> Any:
-    """Raise a library's complaint about a matrix as one of our errors; each has a class of its own for it."""
-
-    def checked(x: Any, *args: Any, **named: Any) -> Any:
-        try:
-            return kernel(x, *args, **named)
-        except Exception as error:
-            if "LinAlgError" not in type(error).__name__:
-                raise
-            raise LinearAlgebraError(f"{name} of shape {tuple(x.shape)}: {error}.") from error
-
-    return checked
 
 
 def _dtype(name: str) -> Any:

@@ -5,6 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..errors import LinearAlgebraError
+
+
+def with_typed_errors(name: str, kernel: Any) -> Any:
+    """Raise a library's complaint about a matrix as one of our errors; each has a class of its own for it."""
+
+    def checked(x: Any, *args: Any, **named: Any) -> Any:
+        try:
+            return kernel(x, *args, **named)
+        except Exception as error:
+            if "LinAlgError" not in type(error).__name__:
+                raise
+            raise LinearAlgebraError(f"{name} of shape {tuple(x.shape)}: {error}.") from error
+
+    return checked
+
 
 class LinearAlgebra:
     """Kernels over the namespace of `backend` and the other kernels in `xp`."""
@@ -45,6 +61,22 @@ class LinearAlgebra:
 
     def cross(self, x: Any, y: Any, axis: int) -> Any:
         return self.namespace.linalg.cross(*self.xp.together((x, y)), axis=axis)
+
+    def pinv(self, x: Any, rtol: Any, atol: float) -> Any:
+        xp = self.xp
+        if not atol or 0 in x.shape:
+            return with_typed_errors("pinv", self.namespace.linalg.pinv)(x, rtol=rtol)
+        u, s, vh = xp.svd(x, False)
+        relative = xp.expand_dims(rtol, (-1,)) if hasattr(rtol, "shape") else rtol
+        kept = xp.greater(s, xp.maximum(xp.max(s, (-1,), True) * relative, atol))
+        inverses = xp.where(kept, 1 / xp.where(kept, s, xp.ones_like(s)), xp.zeros_like(s))
+        return xp.matmul(xp.adjoint(vh) * xp.expand_dims(inverses, (-2,)), xp.adjoint(u))
+
+    def lu(self, x: Any) -> Any:
+        """By NumPy: no function of the standard's eliminates."""
+        from .numpy.linalg import lu
+
+        return tuple([self.backend.constant(part, x) for part in lu(self.backend.to_numpy(x))])
 
     def matrix_rank(self, x: Any, rtol: Any) -> Any:
         values = self.xp.svdvals(x)

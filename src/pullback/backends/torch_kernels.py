@@ -17,6 +17,7 @@ from . import torch_namespace
 from .torch_aten import operator
 from .torch_attention import attention_kernels
 from .torch_batch_norm import batch_norm_kernels, batch_norm_rule
+from .torch_linalg import linear_algebra_kernels
 from .torch_losses import loss_kernels
 from .torch_pooling import pooling_kernels
 from .torch_quantized import quantized_kernels
@@ -114,6 +115,11 @@ def kernels(xp: Any) -> Mapping[str, Any]:
             return torch.embedding(weight, indices)
         return general("embedding")(indices, weight)
 
+    def scatter_extremum(x: Any, value: Any, indices: Any, axis: int, largest: bool) -> Any:
+        if x.dtype is value.dtype and x.dtype in _FLOATS and x.numel() and value.numel():
+            return x.scatter_reduce(axis, indices, value, "amax" if largest else "amin", include_self=False)
+        return general("scatter_extremum")(x, value, indices, axis, largest)
+
     return {
         "embedding": embedding,
         "linear": linear,
@@ -133,6 +139,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         "sum": summed,
         "concat": concat,
         "multiply_add": multiply_add,
+        "scatter_extremum": scatter_extremum,
         "cleared": lambda mask, x: x.masked_fill(mask, 0),
         **attention_kernels(general),
         **loss_kernels(general),
@@ -141,6 +148,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         **pooling_kernels(general),
         **batch_norm_kernels(general),
         **random_kernels(general),
+        **linear_algebra_kernels(general),
     }
 
 

@@ -14,14 +14,15 @@ from ..dtypes import get as get_dtype
 from ..errors import ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axes, negative_axis
+from .shapes import moveaxis
 from .subscripts import einsum
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
 
 __all__ = [
-    "diagonal", "dot", "einsum", "inner", "kron", "linear", "matmul", "matrix_transpose", "outer", "tensordot",
-    "trace", "vdot", "vecdot",
+    "diag", "diag_embed", "diagonal", "dot", "einsum", "inner", "kron", "linear", "matmul", "matrix_transpose", "outer",
+    "tensordot", "trace", "vdot", "vecdot",
 ]  # fmt: skip
 
 
@@ -269,27 +270,116 @@ def vdot(x1: Any, x2: Any, /) -> Tensor:
     return vecdot(TENSORS.reshape(x, (x.size,)), TENSORS.reshape(y, (y.size,)))
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+def diag(x: Any, /, k: int = 0) -> Tensor:
+    """NumPy's diag: a matrix with the vector `x` on its diagonal, or the diagonal of the matrix `x`.
+
+    Parameters
+    ----------
+    x : array
+        A vector or a matrix; for stacks there are `diag_embed` and `diagonal`.
+    k : int
+        Which diagonal: so far above the main one, or below it if negative.
+
+    Returns
+    -------
+    Tensor
+        A square matrix or a vector.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.diag(pb.asarray([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    >>> pb.diag(pb.asarray([[1, 2], [3, 4]]), k=1)
+    tensor([2])
+    """
+    x = asarray(x)
+    if x.ndim not in (1, 2):
+        raise ShapeError(
+            f"diag: expected a vector or a matrix, got shape {x.shape}. For stacks use diag_embed or diagonal."
+        )
+    return diagonal(x, offset=k) if x.ndim == 2 else diag_embed(x, offset=k)
+
+
+def diag_embed(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """Matrices with the vectors along the last axis of `x` on their diagonal.
+
+    Parameters
+    ----------
+    x : array
+        Vectors, (..., N).
+    offset : int
+        Which diagonal: so far above the main one, or below it if negative.
+    axis1, axis2 : int
+        Where rows and columns of the matrices lie in the result.
+
+    Returns
+    -------
+    Tensor
+        Square matrices of N + abs(offset) rows, zero elsewhere.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.diag_embed(pb.asarray([[1, 2], [3, 4]]))
+    tensor([[[1, 0],
+             [0, 2]],
+    <BLANKLINE>
+            [[3, 0],
+             [0, 4]]])
+    """
+    x, offset = asarray(x), as_index(offset)
+    if x.ndim == 0:
+        raise ShapeError("diag_embed: a zero-dimensional array has no vectors to put on a diagonal.")
+    axes = negative_axes("diag_embed", (axis1, axis2), x.ndim + 1)
+    size = x.shape[-1] + abs(offset)
+    placed = apply(OPERATIONS["place_diagonal"], (x,), ((*x.shape[:-1], size, size), offset))
+    return placed if axes == (-2, -1) else moveaxis(placed, (-2, -1), axes)
+
+
+def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The diagonal of a matrix or of a stack of matrices, `offset` above (or below) the main one.
+
+    Rows and columns lie along the last two axes, as in the array API standard, unless `axis1` and `axis2` say where.
 
     >>> import pullback as pb
     >>> pb.diagonal(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    return apply(OPERATIONS["diagonal"], (_matrices("diagonal", x),), (as_index(offset),))
+    x = _matrices("diagonal", x)
+    axes = negative_axes("diagonal", (axis1, axis2), x.ndim)
+    x = x if axes == (-2, -1) else moveaxis(x, axes, (-2, -1))
+    return apply(OPERATIONS["diagonal"], (x,), (as_index(offset),))
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: Any = None) -> Tensor:
     """The sum along a diagonal of a matrix or of a stack of matrices; small integers are summed in 64 bits.
 
-    `offset` says which diagonal: 0 the main one, 1 the one above it, -1 the one below. The result has `dtype` if it is
-    given.
+    Parameters
+    ----------
+    x : array
+        A matrix or a stack of matrices.
+    offset : int
+        Which diagonal: so far above the main one, or below it if negative.
+    axis1, axis2 : int
+        Where rows and columns lie: along the last two axes, as in the array API standard. Of stacks, NumPy's `trace`
+        takes the first two, which is `axis1=0, axis2=1`.
+    dtype : dtype, optional
+        In which dtype to add.
 
+    Returns
+    -------
+    Tensor
+        The traces, without the two axes.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.trace(pb.asarray([[1, 2], [3, 4]]))
     tensor(5)
     """
-    entries = diagonal(x, offset=offset)
+    entries = diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
     if dtype is not None and get_dtype(dtype) != entries.dtype:
         entries = TENSORS.astype(entries, entries._backend.raw_dtype(get_dtype(dtype)))
     total = TENSORS.sum(entries, (-1,), False)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "array_split", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flatten", "flip",
-    "moveaxis", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll", "split", "squeeze", "stack", "swapaxes",
-    "tile", "transpose", "unstack",
+    "hstack", "moveaxis", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll", "split", "squeeze", "stack",
+    "swapaxes", "tile", "transpose", "unstack", "vstack",
 ]  # fmt: skip
 
 
@@ -126,6 +126,64 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, **other: Never) -> Tensor:
     return apply(OPERATIONS["stack"], tuple(tensors), (negative_axis("stack", axis, tensors[0].ndim + 1),))
 
 
+def vstack(arrays: Sequence[Any], /) -> Tensor:
+    """The arrays one below the other: along the first axis, vectors as rows.
+
+    Parameters
+    ----------
+    arrays : sequence of array
+        Arrays of the same shape but for the first axis; vectors and numbers count as matrices of one row.
+
+    Returns
+    -------
+    Tensor
+        With at least two axes.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.vstack([pb.asarray([1, 2]), pb.asarray([[3, 4], [5, 6]])])
+    tensor([[1, 2],
+            [3, 4],
+            [5, 6]])
+    """
+    tensors = _several("vstack", arrays)
+    rows = [reshape(x, (1, x.size)) if x.ndim < 2 else x for x in tensors]
+    return _joined("vstack", tensors, rows, 0)
+
+
+def hstack(arrays: Sequence[Any], /) -> Tensor:
+    """The arrays one beside the other: along the second axis, vectors along their only one.
+
+    Parameters
+    ----------
+    arrays : sequence of array
+        Arrays of the same shape but for that axis; numbers count as vectors of one element.
+
+    Returns
+    -------
+    Tensor
+        With at least one axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.hstack([pb.asarray([[1], [2]]), pb.asarray([[3, 4], [5, 6]])])
+    tensor([[1, 3, 4],
+            [2, 5, 6]])
+    """
+    tensors = _several("hstack", arrays)
+    parts = [reshape(x, (1,)) if x.ndim == 0 else x for x in tensors]
+    return _joined("hstack", tensors, parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def _joined(name: str, given: list[Tensor], tensors: list[Tensor], axis: int) -> Tensor:
+    kinds = {(x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in tensors}
+    if len(kinds) > 1:
+        raise ShapeError(f"{name}: shapes {', '.join(str(x.shape) for x in given)} differ in more than axis {axis}.")
+    return apply(OPERATIONS["concat"], tuple(tensors), (axis - tensors[0].ndim,))
+
+
 def _several(name: str, arrays: Sequence[Any]) -> list[Tensor]:
     tensors = [asarray(x) for x in arrays]
     if not tensors:
@@ -164,15 +222,20 @@ def unstack(x: Any, /, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
 
 
 @hide_others
-def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
-    """Parts along an axis, as views: so many equal ones, or those that start at the given indices.
+def split(
+    x: Any, /, indices_or_sections: Any = None, *, sizes: Sequence[int] | None = None, axis: int = 0, **other: Never
+) -> tuple[Tensor, ...]:
+    """Parts along an axis, as views.
 
     Parameters
     ----------
     x : array
         With at least one axis.
-    indices_or_sections : int or sequence of int
+    indices_or_sections : int or sequence of int, optional
         A number of equal parts, or the indices at which parts begin after the first one. These are not sizes.
+    sizes : sequence of int, optional
+        The sizes of the parts, instead: their sum is that of the axis. (A list of sizes is what PyTorch's `split`
+        takes; here it must be named, since it could as well be a list of indices.)
     axis : int
         Along which axis.
 
@@ -193,17 +256,38 @@ def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0, **other: Never)
     (tensor([1]), tensor([2, 3]), tensor([4]))
     >>> pb.split(pb.asarray([1, 2, 3, 4]), 2)
     (tensor([1, 2]), tensor([3, 4]))
+    >>> pb.split(pb.asarray([1, 2, 3, 4]), sizes=[1, 3])
+    (tensor([1]), tensor([2, 3, 4]))
     """
     if other:
         raise unexpected("split", other)
     x = asarray(x)
+    if sizes is not None or indices_or_sections is None:
+        return _split_by_sizes(x, indices_or_sections, sizes, axis)
     if not isinstance(indices_or_sections, (tuple, list)):
         position = negative_axis("split", axis, len(x._raw.shape))
         size, sections = x._raw.shape[position], as_index(indices_or_sections)
         if sections < 1 or size % sections:
-            raise ShapeError(f"split: axis {axis} of size {size} has no {sections} equal parts; use array_split.")
+            raise ShapeError(
+                f"split: axis {axis} of size {size} has no {sections} equal parts; use array_split, or "
+                "`split(x, sizes=...)` for parts of given sizes."
+            )
         return _split(x, (size // sections,) * sections, position)
     return array_split(x, indices_or_sections, axis=axis)
+
+
+def _split_by_sizes(x: Tensor, indices: Any, sizes: Any, axis: int) -> tuple[Tensor, ...]:
+    position = negative_axis("split", axis, x.ndim)
+    size = x.shape[position]
+    if sizes is None or indices is not None or not isinstance(sizes, (tuple, list)):
+        raise ShapeError(
+            f"split: give a number of equal parts or a list of indices, or else a list of `sizes`; got {indices!r} and "
+            f"sizes={sizes!r}."
+        )
+    parts = tuple(as_index(n) for n in sizes)
+    if sum(parts) != size or min(parts, default=0) < 0:
+        raise ShapeError(f"split: sizes {list(parts)} add up to {sum(parts)}; axis {axis} has size {size}.")
+    return _split(x, parts, position)
 
 
 @hide_others

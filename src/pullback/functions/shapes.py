@@ -111,21 +111,40 @@ def ravel(x: Any, /) -> Tensor:
 
 
 @hide_others
-def flatten(x: Any, /, *others: Any, **other: Never) -> Tensor:
-    """The elements of `x` in one row, as `ravel` gives them; there are no `others` to pass.
+def flatten(x: Any, /, start_axis: int = 0, end_axis: int = -1, **other: Never) -> Tensor:
+    """The elements in one row, or some neighbouring axes made one.
 
+    Parameters
+    ----------
+    x : array
+        The tensor.
+    start_axis, end_axis : int
+        The first and the last of the axes that are made one; all of them unless said. `flatten(x, 1)` leaves the
+        first one, of samples, say.
+
+    Returns
+    -------
+    Tensor
+        A view if it can be one.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.flatten(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
+    >>> pb.flatten(pb.asarray([[[1, 2], [3, 4]]]), 1)
+    tensor([[1, 2, 3, 4]])
     """
     if other:
         raise unexpected("flatten", other)
-    if others:
-        raise DtypeError(
-            f"flatten: takes a tensor and nothing else, got {', '.join(map(repr, others))}. To keep the first axis "
-            "write `pb.reshape(x, (x.shape[0], -1))`, or use `pb.nn.Flatten`."
-        )
-    return ravel(x)
+    x = asarray(x)
+    if x.ndim == 0 or (start_axis == 0 and end_axis == -1):
+        return ravel(x)
+    first, last = (negative_axis("flatten", axis, x.ndim) + x.ndim for axis in (start_axis, end_axis))
+    if first > last:
+        raise ShapeError(f"flatten: start_axis {start_axis} comes after end_axis {end_axis} in shape {x.shape}.")
+    size = prod(x.shape[first : last + 1])
+    return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
 
 
 @hide_others

@@ -20,13 +20,7 @@ def _given(value: Any) -> Any:
 
 
 def numpy_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = pb.moveaxis(_tensor(y), axis, -1)
-    if x is None:
-        steps = _operand(dx)
-    else:
-        x = _tensor(x)
-        steps = x[1:] - x[:-1] if x.ndim == 1 else pb.diff(pb.moveaxis(x, axis, -1), axis=-1)
-    return pb.sum(steps * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1)
+    return pb.trapezoid(_tensor(y), None if x is None else _tensor(x), _operand(dx), axis=axis)
 
 
 def numpy_diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:

@@ -11,8 +11,7 @@ import numpy as np
 
 import pullback as pb
 
-from .numpy_protocols import in_numpy
-from .numpy_shapes import _tensor, numpy_atleast_2d
+from .numpy_shapes import _tensor
 from .numpy_ufuncs import _in_dtype
 from .tensor import Tensor
 
@@ -274,25 +273,12 @@ def numpy_cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    x = _rows_of(m, rowvar)
-    if y is not None:
-        x = pb.concat([x, _rows_of(y, rowvar)], axis=0)
-    x = _in_dtype(x, dtype)
-    correction = ddof if ddof is not None else 0 if bias else 1
-    weights: Any = None
-    if fweights is not None:
-        weights = _tensor(np.asarray(in_numpy(fweights), np.float64))
-    if aweights is not None:
-        weights = _tensor(aweights) if weights is None else weights * _tensor(aweights)
-    if weights is None:
-        centred = x - pb.mean(x, axis=1, keepdims=True)
-        weighted, factor = centred, x.shape[1] - correction
-    else:
-        total = pb.sum(weights)
-        centred = x - pb.sum(x * weights, axis=1, keepdims=True) / total
-        spread = total if aweights is None else pb.sum(weights * _tensor(aweights)) / total
-        weighted, factor = centred * weights, total - correction * (1.0 if aweights is None else spread)
-    return pb.squeeze(pb.matmul(weighted, pb.conj(centred).T if x.dtype.kind == "complex" else centred.T) / factor)
+    x, other = (None if part is None else _in_dtype(_floating(_tensor(part)), dtype) for part in (m, y))
+    return pb.cov(x, other, rowvar, bias, ddof, fweights, aweights)
+
+
+def _floating(x: Any) -> Any:
+    return x if x.dtype.kind in ("float", "complex") else pb.astype(x, pb.float64)
 
 
 def numpy_corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
@@ -301,12 +287,6 @@ def numpy_corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = N
         return covariance / covariance
     deviation = pb.sqrt(pb.diagonal(covariance))
     return covariance / deviation[:, None] / deviation
-
-
-def _rows_of(m: Any, rowvar: bool) -> Tensor:
-    x = _tensor(m)
-    x = numpy_atleast_2d(x)
-    return x if rowvar or x.shape[0] == 1 else x.T
 
 
 # -- products --------------------------------------------------------------------------------------

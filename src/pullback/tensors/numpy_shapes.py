@@ -9,7 +9,7 @@ import numpy as np
 
 import pullback as pb
 
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError
 from .numpy_protocols import in_numpy
 from .numpy_ufuncs import _in_dtype, operand as _operand
 from .tensor import Tensor
@@ -77,7 +77,7 @@ def numpy_atleast_2d(*arys: Any) -> Any:
 
 def numpy_diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = _tensor(a)
-    return pb.diagonal(pb.moveaxis(x, (axis1, axis2), (-2, -1)), offset=offset)
+    return pb.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
 
 
 def numpy_trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
@@ -86,15 +86,7 @@ def numpy_trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
 
 def numpy_diag(v: Any, k: int = 0) -> Any:
-    x = _tensor(v)
-    if x.ndim == 2:
-        return pb.diagonal(x, offset=k)
-    if x.ndim != 1:
-        raise ShapeError(f"np.diag: expected a vector or a matrix, got shape {x.shape}.")
-    size = x.shape[0] + abs(k)
-    places = np.arange(x.shape[0])
-    empty = pb.zeros((size, size), dtype=x.dtype, device=x.device)
-    return pb.index_add(empty, (places + max(-k, 0), places + max(k, 0)), x)
+    return pb.diag(_tensor(v), k)
 
 
 def _triangle(name: str) -> Callable[..., Any]:

@@ -143,6 +143,45 @@ def rules(xp: Any, op: Any) -> None:
 
     op("svdvals", "x", x=svdvals_x)
 
+    # Elimination with pivots: x = p l u. Nothing in it is conjugated, nor is its rule. What l has below its square part
+    # and u to the right of it follow from that part.
+    def lu_x(g: Any, x: Any, p: Any, l: Any, u: Any) -> Any:
+        _, g_l, g_u = g
+        rows, columns = x.shape[-2:]
+        count = min(rows, columns)
+        first, rest = slice(0, count), slice(count, None)
+        whole = slice(None)
+        square_l, square_u = xp.getitem(l, (..., first, whole)), xp.getitem(u, (..., whole, first))
+        left: Any = None if g_l is None else matmul(mT(square_l), xp.getitem(g_l, (..., first, whole)))
+        right: Any = None if g_u is None else matmul(xp.getitem(g_u, (..., whole, first)), mT(square_u))
+        if g_l is not None and rows > count:
+            below = xp.getitem(g_l, (..., rest, whole))
+            through = matmul(mT(xp.getitem(l, (..., rest, whole))), below)
+            right = -through if right is None else right - through
+        if g_u is not None and columns > count:
+            beside = xp.getitem(g_u, (..., whole, rest))
+            through = matmul(beside, mT(xp.getitem(u, (..., whole, rest))))
+            left = -through if left is None else left - through
+        inside: Any = None if left is None else xp.lower_triangle(left, 1)
+        if right is not None:
+            upper = mT(xp.lower_triangle(mT(right), 0))
+            inside = upper if inside is None else inside + upper
+        total = from_right(square_u, xp.solve_triangular(mT(square_l), inside, False, True))
+        if rows > count:
+            missing = xp.zeros((*x.shape[:-2], rows - count, count), total.dtype, total)
+            total = xp.concat([total, missing if g_l is None else from_right(square_u, below)], -2)
+        elif columns > count:
+            missing = xp.zeros((*x.shape[:-2], count, columns - count), total.dtype, total)
+            more = missing if g_u is None else xp.solve_triangular(mT(square_l), beside, False, True)
+            total = xp.concat([total, more], -1)
+        return matmul(p, total)
+
+    def from_right(upper: Any, y: Any) -> Any:
+        """y times the inverse of the transpose of `upper`"""
+        return mT(xp.solve_triangular(upper, mT(y), False, False))
+
+    op("lu", "x", outputs="p l u", standard="", x=lu_x)
+
     # Orthogonal and triangular: x = q r
     def qr_x(g: Any, x: Any, q: Any, r: Any) -> Any:
         g_q, g_r = g

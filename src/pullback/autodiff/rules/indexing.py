@@ -61,3 +61,24 @@ def rules(xp: Any, op: Any) -> None:
         x=lambda g, indices, x_shape, axis: xp.sum_to(xp.put_along_axis(g, 0, indices, axis), x_shape),
         value=put_along_axis_value,
     )  # fmt: skip
+
+    def hits(indices: Any, like: Any, size: int, axis: int) -> Any:
+        """How many of `indices` point to each place."""
+        return xp.take_along_axis_transposed(xp.ones_like(like), indices, size, axis)
+
+    def scatter_extremum_value(g: Any, value: Any, indices: Any, out: Any, axis: int) -> Any:
+        chosen = xp.equal(value, xp.take_along_axis(out, indices, axis))
+        zero = xp.zeros_like(value)
+        ties = xp.take_along_axis_transposed(xp.where(chosen, xp.ones_like(value), zero), indices, g.shape[axis], axis)
+        share = g / xp.where(xp.equal(ties, 0), xp.ones_like(ties), ties)
+        return xp.where(chosen, xp.take_along_axis(share, indices, axis), zero)
+
+    # The largest (smallest) of the values for a place, and x where there are none; all have the same other axes.
+    op(
+        "scatter_extremum", "x value indices", "axis largest",
+        batch="leading", masking=True, real=True,
+        x=lambda g, value, indices, axis: xp.where(
+            xp.greater(hits(indices, value, g.shape[axis], axis), 0), xp.zeros_like(g), g
+        ),
+        value=scatter_extremum_value,
+    )  # fmt: skip

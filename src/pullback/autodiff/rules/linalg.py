@@ -38,6 +38,20 @@ def rules(xp: Any, op: Any) -> None:
 
     standard("solve", "x y", x=solve_x, y=solve_y)
 
+    # Only the triangle that is named is read, and below ones on the diagonal (`unit`) that, too, is left out.
+    def triangle(x: Any, lower: bool, unit: bool) -> Any:
+        return xp.lower_triangle(x, int(unit)) if lower else mT(xp.lower_triangle(mT(x), int(unit)))
+
+    def solve_triangular_x(g: Any, x: Any, out: Any, lower: bool, unit: bool) -> Any:
+        back = xp.solve_triangular(mT(x), g, not lower, unit)
+        return xp.sum_to(triangle(-matmul(back, mT(out)), lower, unit), x.shape)
+
+    precise(
+        "solve_triangular", "x y", "lower unit", batch="solve", expands="always",
+        x=solve_triangular_x,
+        y=lambda g, x, y_shape, lower, unit: xp.sum_to(xp.solve_triangular(mT(x), g, not lower, unit), y_shape),
+    )  # fmt: skip
+
     def pinv_x(g: Any, x: Any, out: Any) -> Any:
         g = conj(g)
         out_h, g_h = adjoint(out), adjoint(g)
@@ -46,8 +60,19 @@ def rules(xp: Any, op: Any) -> None:
         grad = matmul(left, out_h) + matmul(out_h, right) - matmul(out_h, matmul(g, out_h))
         return conj(grad)
 
-    standard("pinv", "x", "rtol", batch="leading", x=pinv_x)
+    precise("pinv", "x", "rtol atol", batch="leading", x=pinv_x)
     precise("matrix_rank", "x", "rtol", batch="leading")
+
+    def matrix_exp_x(g: Any, x: Any) -> Any:
+        """The corner of the exponential of a matrix of twice the size, for a cotangent of about the size of one."""
+        size = xp.max(xp.abs(g), (-2, -1), True)
+        size = where(xp.equal(size, 0), xp.ones_like(size), size)
+        upper = xp.concat([mT(x), g / size], -1)
+        both = xp.matrix_exp(xp.concat([upper, xp.concat([zero(g), mT(x)], -1)], -2))
+        n = x.shape[-1]
+        return size * xp.getitem(both, (..., slice(0, n), slice(n, None)))
+
+    precise("matrix_exp", "x", batch="leading", x=matrix_exp_x)
 
     # determinants
     standard("det", "x", batch="leading", x=lambda g, x: on_matrices(g) * xp.cofactor(x))

@@ -21,7 +21,7 @@ _LATER = {
     "convolution": "convolution biased_convolution convolution_input_gradient convolution_weight_gradient",
     "fft": "fft ifft rfft irfft",
     "linalg": "inv solve cholesky det slogdet eigh eigvalsh eig eigvals svd svdvals qr pinv matrix_rank cofactor "
-    "cofactor_product vector_norm cross",
+    "cofactor_product vector_norm cross lu matrix_exp",
     "losses": "cross_entropy cross_entropy_gradient soft_cross_entropy binary_cross_entropy_with_logits mse_loss "
     "l1_loss huber_loss",
     "normalization": "layer_norm reciprocal_deviation rms_norm batch_norm multiply_add dropout dropout_mask embedding",

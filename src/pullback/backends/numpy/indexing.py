@@ -97,14 +97,39 @@ def take_along_axis_transposed(value: Any, indices: Any, size: int, axis: int) -
     """Zeros of length `size` along `axis` with every element of `value` added at its index."""
     value, indices = _np.broadcast_arrays(value, indices.astype(_np.int64, copy=False))
     rows = _np.moveaxis(value, axis, -1)
+    flat = _np.zeros((*rows.shape[:-1], size), value.dtype)
+    _np.add.at(flat.reshape(-1), _places(indices, size, axis), rows.ravel())
+    return _np.moveaxis(flat, -1, axis)
+
+
+def _places(indices: Any, size: int, axis: int) -> Any:
+    """Where elements belong among those of an array whose `axis`, of that size, was moved to the end."""
     where = _np.moveaxis(indices, axis, -1)
     where = _np.where(where < 0, where + size, where)
     if where.size and (where.min() < 0 or where.max() >= size):
         raise IndexError(f"indices from {indices.min()} to {indices.max()} for an axis of size {size}")
-    starts = _np.arange(_np.prod(rows.shape[:-1], dtype=int)) * size
-    flat = _np.zeros(starts.size * size, value.dtype)
-    _np.add.at(flat, (starts.reshape(*rows.shape[:-1], 1) + where).ravel(), rows.ravel())
-    return _np.moveaxis(flat.reshape(*rows.shape[:-1], size), -1, axis)
+    starts = _np.arange(_np.prod(where.shape[:-1], dtype=int)) * size
+    return (starts.reshape(*where.shape[:-1], 1) + where).ravel()
+
+
+@_in_float32
+def scatter_extremum(x: Any, value: Any, indices: Any, axis: int, largest: bool) -> Any:
+    """The largest (smallest) of the values for each place along `axis`, and `x` where there are none."""
+    rows, kept = _np.moveaxis(value, axis, -1), _np.moveaxis(x, axis, -1)
+    places = _places(indices.astype(_np.int64, copy=False), x.shape[axis], axis)
+    is_hit = _np.zeros(kept.size, bool)
+    is_hit[places] = True
+    if x.dtype.kind == "b":
+        start: Any = not largest
+    elif x.dtype.kind == "f":
+        start = -_np.inf if largest else _np.inf
+    else:
+        start = _np.iinfo(x.dtype).min if largest else _np.iinfo(x.dtype).max
+    found = _np.full(kept.size, start, x.dtype)
+    with _np.errstate(invalid="ignore"):  # of NaN, which is the largest and the smallest
+        (_np.maximum if largest else _np.minimum).at(found, places, rows.ravel())
+    out = _np.where(is_hit.reshape(kept.shape), found.reshape(kept.shape), kept)
+    return _np.moveaxis(out, -1, axis)
 
 
 def put_along_axis(x: Any, value: Any, indices: Any, axis: int) -> Any:

@@ -14,6 +14,8 @@ from ...errors import LinearAlgebraError as _LinearAlgebraError
 from .precision import in_float32 as _in_float32
 from .scaling import all_between as _all_between, in_units as _in_units
 
+_BLOCK = 32  # columns that `lu` eliminates before it looks at those to their right
+
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Raise LAPACK's complaints as one of our errors; refuse bfloat16, which NumPy would take for float64."""
@@ -93,8 +95,54 @@ def qr(x: Any, mode: str) -> Any:
 
 
 @_checked
-def pinv(x: Any, rtol: Any) -> Any:
-    return _linalg.pinv(x, rtol=rtol)
+def lu(x: Any) -> Any:
+    """(p, l, u), one block of columns after the other: what is right of a block is one product."""
+    if x.dtype.itemsize < 4:
+        raise TypeError(f"array type {x.dtype.name} is unsupported in linalg")
+    rows, columns = x.shape[-2:]
+    count = min(rows, columns)
+    left = _np.array(x).reshape(_math.prod(x.shape[:-2]), rows, columns)
+    stack = _np.arange(left.shape[0])
+    order = _np.tile(_np.arange(rows), (left.shape[0], 1))
+    for start in range(0, count, _BLOCK):
+        end = min(start + _BLOCK, count)
+        for i in range(start, end):
+            size = _np.abs(left[:, i:, i].real)
+            if left.dtype.kind == "c":
+                size = size + _np.abs(left[:, i:, i].imag)  # what LAPACK compares
+            pivot = i + size.argmax(1)
+            for array in (left, order):
+                array[stack, pivot], array[:, i] = array[:, i].copy(), array[stack, pivot]
+            found = left[:, i, i, None]
+            below = left[:, i + 1 :, i]
+            _np.divide(below, found, out=below, where=found != 0)
+            left[:, i + 1 :, i + 1 : end] -= below[:, :, None] * left[:, i, None, i + 1 : end]
+        for i in range(start, end):
+            left[:, i + 1 : end, end:] -= left[:, i + 1 : end, i, None] * left[:, i, None, end:]
+        left[:, end:, end:] -= left[:, end:, start:end] @ left[:, start:end, end:]
+    p = _np.zeros((left.shape[0], rows, rows), x.dtype)
+    p[stack[:, None], order, _np.arange(rows)] = 1
+    l = _np.tril(left[..., :count], -1)
+    l[:, _np.arange(count), _np.arange(count)] = 1
+    u = _np.triu(left[:, :count])
+    return tuple([part.reshape(*x.shape[:-2], *part.shape[1:]) for part in (p, l, u)])
+
+
+@_checked
+def matrix_exp(x: Any) -> Any:
+    from .. import NUMPY, portable
+
+    return portable.bind("matrix_exp", NUMPY.xp)(x)
+
+
+@_checked
+def pinv(x: Any, rtol: Any, atol: float) -> Any:
+    if not atol:
+        return _linalg.pinv(x, rtol=rtol)
+    u, s, vh = _linalg.svd(x, full_matrices=False)
+    kept = s > _np.maximum(_np.asarray(rtol)[..., None] * s.max(-1, initial=0, keepdims=True), s.dtype.type(atol))
+    inverses = _np.divide(1, s, where=kept, out=_np.zeros_like(s))
+    return (vh.conj().swapaxes(-1, -2) * inverses[..., None, :]) @ u.conj().swapaxes(-1, -2)
 
 
 @_checked

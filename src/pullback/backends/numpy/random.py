@@ -83,6 +83,11 @@ def minus_log(words: Any) -> Any:
     return 0.0 - _log(1.0 - unit_of_two_words(words))
 
 
+def gumbel(words: Any) -> Any:
+    """Minus the logarithm of such a number: from the Gumbel distribution."""
+    return 0.0 - _log(_np.maximum(minus_log(words), 2.0**-54))
+
+
 def high_part(words: Any, bound: tuple[int, ...]) -> Any:
     """floor(w * bound / 2**(32 n)) for the number w made of n words: long multiplication, 32 bits at a time."""
     limbs = [word.astype(_np.uint64) for word in words]

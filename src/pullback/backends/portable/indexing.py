@@ -58,6 +58,15 @@ def put_along_axis(xp: Any, x: Any, value: Any, indices: Any, axis: int) -> Any:
     return xp.permute_dims(x, back)
 
 
+def scatter_extremum(xp: Any, x: Any, value: Any, indices: Any, axis: int, largest: bool) -> Any:
+    """Values in ascending (descending) order, of which the last for a place stays; NaN are last in any case."""
+    is_float = "float" in str(value.dtype)
+    key = value if largest or not is_float else -value
+    order = xp.argsort(key, (axis,), not largest and not is_float, True)
+    value, indices = xp.take_along_axis(value, order, axis), xp.take_along_axis(indices, order, axis)
+    return xp.put_along_axis(x, value, indices, axis)
+
+
 def _last(ndim: int, axis: int) -> tuple[int, ...]:
     """The permutation that moves `axis` to the end."""
     return (*(a for a in range(-ndim, 0) if a != axis), axis)

@@ -37,26 +37,16 @@ class Numbers:
             self.last = values
 
 
-class Draws:
-    """A generator's key and place in its stream as one input array, and how many words a call takes."""
+class Places:
+    """Where in a stream of random words numbers are drawn, as symbols."""
 
-    __slots__ = ("_generator", "array", "taken", "recorder", "start", "_key", "_offset", "_words")
+    __slots__ = ("recorder", "taken", "_key", "_offset")
 
-    def __init__(self, generator: Any, recorder: Any, start: tuple[int, int] | None = None) -> None:
-        self._generator = generator  # None for the default one, which may be another one in the next call
-        self.start = start  # key and offset that every call starts from; None if calls go on where the last one ended
-        # libraries without 64-bit integers take each of the two in halves, the lower one first
-        self.array = np.zeros(2, np.uint64) if recorder.library is None else np.zeros((2, 2), np.uint32)
-        self._words = self.array.view("<u8").reshape(2)
-        self.taken = 0
+    def __init__(self, recorder: Any, key: Any, offset: Any) -> None:
         self.recorder = recorder
-        whole = Symbol(recorder.lift_array(self.array), recorder)
-        self._key = recorder.record("getitem", (whole, 0))
-        self._offset = recorder.record("getitem", (whole, 1))
-
-    @property
-    def generator(self) -> Any:
-        return default_generator() if self._generator is None else self._generator
+        self.taken = 0  # words of a call
+        self._key = key
+        self._offset = offset
 
     def reserve(self, count: int) -> tuple[Any, Any]:
         """The key, and the place of the next `count` words."""
@@ -67,6 +57,36 @@ class Draws:
         if self.recorder.library is None:
             return self._key, self._offset + before
         return self._key, self.recorder.record("moved_on", (self._offset, before))
+
+
+class SplitOff(Places):
+    """The stream of a generator that the function splits off another one: every call draws its key."""
+
+    __slots__ = ("generator", "array")
+
+    def __init__(self, generator: Any, recorder: Any, key: Any) -> None:
+        self.generator = generator  # which must not make place for another one while it is known by its address
+        self.array = np.zeros((), np.uint64) if recorder.library is None else np.zeros(2, np.uint32)
+        super().__init__(recorder, key, Symbol(recorder.lift_array(self.array), recorder))
+
+
+class Draws(Places):
+    """A generator's key and place in its stream as one input array, and how many words a call takes."""
+
+    __slots__ = ("_generator", "array", "start", "_words")
+
+    def __init__(self, generator: Any, recorder: Any, start: tuple[int, int] | None = None) -> None:
+        self._generator = generator  # None for the default one, which may be another one in the next call
+        self.start = start  # key and offset that every call starts from; None if calls go on where the last one ended
+        # libraries without 64-bit integers take each of the two in halves, the lower one first
+        self.array = np.zeros(2, np.uint64) if recorder.library is None else np.zeros((2, 2), np.uint32)
+        self._words = self.array.view("<u8").reshape(2)
+        whole = Symbol(recorder.lift_array(self.array), recorder)
+        super().__init__(recorder, recorder.record("getitem", (whole, 0)), recorder.record("getitem", (whole, 1)))
+
+    @property
+    def generator(self) -> Any:
+        return default_generator() if self._generator is None else self._generator
 
     def refresh(self) -> None:
         """Take this call's words, so that nobody else gets them."""

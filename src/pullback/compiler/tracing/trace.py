@@ -31,7 +31,7 @@ from . import drawing  # noqa: F401  (adds a kernel)
 from .backend import TRACE
 from .recorder import Recorder
 from .rolling import UnrollError, roll
-from .state import Draws, Numbers, Options
+from .state import Draws, Numbers, Options, SplitOff
 from .symbol import Symbol
 
 _ndarray = np.ndarray
@@ -103,6 +103,7 @@ class Trace:
         self.values_read: list[tuple[Any, bytes]] = []  # tensors and arrays from outside, with the values that decided
         self.numbers: list[Numbers] = []  # an optimizer's numbers, which change from step to step
         self.draws: dict[int, Draws] = {}  # generators that were drawn from, by identity
+        self.split_off: dict[int, SplitOff] = {}
         self.finished_draws: list[Draws] = []  # of generators that were seeded anew
         self.slots: list[Any] = []  # of parameters that an optimizer updated, once for each update
         self.options: list[Options] = []  # of groups that were updated
@@ -283,8 +284,21 @@ class Trace:
             self.recorder.instructions = inside
         return draws
 
+    def split(self, generator: Generator, count: int) -> list[Generator]:
+        """Generators that are split off another one: their keys are drawn when the program runs."""
+        halves = self.recorder.library is not None
+        keys = self.draw(generator, Generator._split_keys, (count, halves), {})._raw
+        made = []
+        for number in range(count):
+            with modes.changed(tracing=None):
+                child = Generator(0)
+            self.split_off[id(child)] = SplitOff(child, self.recorder, self.recorder.record("getitem", (keys, number)))
+            made.append(child)
+        return made
+
     def seed(self, generator: Generator, key: int, offset: int = 0) -> bool:
         """A generator starts anew inside the function, as it then does at every call. Whether that is all."""
+        self.split_off.pop(id(generator), None)
         before = self.draws.get(id(generator))
         if before is not None:
             self.finished_draws.append(before)
@@ -293,6 +307,10 @@ class Trace:
 
     def next_key(self, generator: Generator, count: int) -> tuple[Any, Any]:
         """What `Generator.next_key` gives, as symbols: every call of the program goes on where the last one ended."""
+        if id(generator) in self.split_off:
+            if self.steps:
+                raise UnrollError
+            return self.split_off[id(generator)].reserve(count)
         draws = self._state_of(generator)
         key, offset = draws.reserve(count)
         if self.steps and self.recorder.library is not None:

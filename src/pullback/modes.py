@@ -6,9 +6,8 @@ in the default mode pays for one look-up.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Iterator, NamedTuple
+from typing import Any, NamedTuple
 
 from .errors import TraceError
 
@@ -108,14 +107,22 @@ def restore(mode: Mode | None) -> None:
         _mode.set(mode)
 
 
-@contextmanager
-def changed(**fields: Any) -> Iterator[None]:
-    """Run a stretch of code under the current mode with some fields changed."""
-    token = enter(**fields)
-    try:
-        yield
-    finally:
-        leave(token)
+class changed:
+    """Run a stretch of code under the current mode with some fields changed.
+
+    No generator: one that an interrupt has left standing would be ended at any time, and bring its old mode back.
+    """
+
+    __slots__ = ("_fields", "_token")
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def __enter__(self) -> None:
+        self._token = enter(**self._fields)
+
+    def __exit__(self, *error: object) -> None:
+        leave(self._token)
 
 
 class no_grad:

@@ -14,6 +14,7 @@ from pullback.backends import NUMPY
 from pullback.backends.numpy import native
 from pullback.compiler.eager import programs
 from pullback.functions import recurrent
+from pullback.functions.packed import packed_linear
 
 pytest.importorskip("llvmlite")
 
@@ -33,7 +34,13 @@ def heads(*arrays, **options):
     return pb.scaled_dot_product_attention(*arrays, **options)
 
 
+def with_packed_weight(scheme):
+    """A product with a weight that is packed and unpacked by native kernels."""
+    return lambda x: packed_linear(x, pb.quant.packed(pb.asarray(WEIGHT), scheme))
+
+
 IMAGE = normal(3, 6, 17, 15)
+WEIGHT = normal(2 * ROWS, WIDTH - 1).astype("float32")
 LABELS, SHARES, MASK = labels(ROWS), RNG.random((ROWS, WIDTH)), RNG.random((35, 35)) > 0.3
 MEAN, VARIANCE = normal(5), RNG.random(5)
 CASES = {
@@ -124,6 +131,7 @@ CASES = {
         lambda x, a, h: pb.ssm_scan(x, a, h0=h, reverse=True),
         (normal(300, 70), np.tanh(normal(70)), normal(70)),
     ),
+    **{scheme: (with_packed_weight(scheme), (normal(3, WIDTH - 1),)) for scheme in ("int4", "nf4", "fp8")},
     "dropout": (lambda x: pb.dropout(x, 0.3), (normal(ROWS, WIDTH),)),
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback import modes
 from pullback.autodiff.graph import Leaf
 from pullback.compiler.calling.arguments import Arguments
 from pullback.compiler.calling.specialize import specialize
@@ -127,15 +128,16 @@ def interrupted(function: Callable[[], Any], after: int) -> bool:
         return True
     finally:
         sys.settrace(None)
-    return False
+    return lines > after  # in a callback, which cannot pass it on
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may come in a callback
 def test_a_trace_may_be_interrupted_anywhere() -> None:
     everything = Everything()
     before = everything.state()
     step, count = 397, 0
     while interrupted(lambda: Trace().run(everything.function, (everything.x,), {}), 1 + count * step):
-        assert everything.state() == before
+        assert everything.state() == before and modes.current() is None
         count += 1
     assert count > 20
     assert everything.state() == before

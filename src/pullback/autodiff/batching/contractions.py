@@ -21,6 +21,8 @@ def matmul(call: Call) -> Any:
     elif call.stacked[0] and not call.stacked[1] and rank_y == 2:
         rows = call.xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
         return call.xp.reshape(call.xp.matmul(rows, y), (*x.shape[:-1], y.shape[-1]))
+    elif call.stacked[1] and not call.stacked[0] and rank_x == 2 and rank_y == 1:
+        return call.xp.matmul(y, call.xp.matrix_transpose(x))
     rank = max(rank_x, rank_y, 2)
     x = call.xp.expand_dims(x, (-2,)) if rank_x == 1 else x
     y = call.xp.expand_dims(y, (-1,)) if rank_y == 1 else y
@@ -28,6 +30,12 @@ def matmul(call: Call) -> Any:
     out = call.xp.matmul(both.aligned(0, rank), both.aligned(1, rank))
     dropped = tuple([axis for axis, rank in ((-2, rank_x), (-1, rank_y)) if rank == 1])
     return call.xp.squeeze(out, dropped) if dropped else out
+
+
+@form
+def outer(call: Call) -> Any:
+    rank = max(call.rank(0), call.rank(1))
+    return call.xp.outer(call.aligned(0, rank), call.aligned(1, rank))
 
 
 @form

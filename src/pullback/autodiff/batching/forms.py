@@ -28,6 +28,7 @@ HELPERS = {
         Operation(
             "cross_entropy_gradient", "g x target weight lse normalizer", "ignore_index reduction label_smoothing"
         ),
+        Operation("outer", "x y"),
         Operation("attention_gradient", "g q k v mask out lse", "needs is_causal scale dropout key offset"),
     )
 }

@@ -20,16 +20,16 @@ def rules(xp: Any, op: Any) -> None:
     def matmul_x(g: Any, y: Any, x_shape: Any) -> Any:
         """The gradient of x @ y for x, for matrices, vectors and broadcast stacks."""
         if len(y.shape) == 1:  # (..., n) @ (n,) -> (...)
-            grad = column(g) * y if len(x_shape) > 1 else g * y
+            grad = xp.outer(g, y) if len(x_shape) > 1 else g * y
         elif len(x_shape) == 1:  # (n,) @ (..., n, m) -> (..., m)
-            grad = xp.squeeze(xp.matmul(y, column(g)), (-1,))
+            grad = xp.matmul(y, g) if len(y.shape) == 2 else xp.squeeze(xp.matmul(y, column(g)), (-1,))
         else:
             grad = xp.matmul(g, mT(y))
         return grad if grad.shape == x_shape else xp.sum_to(grad, x_shape)
 
     def matmul_y(g: Any, x: Any, y_shape: Any) -> Any:
         if len(x.shape) == 1:
-            grad = column(x) * xp.expand_dims(g, (-2,)) if len(y_shape) > 1 else x * g
+            grad = xp.outer(x, g) if len(y_shape) > 1 else x * g
         elif len(y_shape) == 1:
             grad = xp.squeeze(xp.matmul(mT(x), column(g)), (-1,))
         elif len(y_shape) == 2 and math.prod(g.shape) and math.prod(x.shape):
@@ -43,7 +43,7 @@ def rules(xp: Any, op: Any) -> None:
 
     def linear_weight(g: Any, x: Any, weight_shape: Any) -> Any:
         if len(x.shape) == 1:
-            return column(g) * x
+            return xp.outer(g, x)
         if not math.prod(g.shape) or not math.prod(x.shape):
             return xp.zeros(weight_shape, g.dtype, g)
         return xp.matmul(mT(rows(g)), rows(x))

@@ -42,6 +42,10 @@ def _matmul(x: Any, y: Any) -> Any:
     return _np.matmul(x, y)
 
 
+def outer(x: Any, y: Any) -> Any:
+    return matmul(x[..., None], y[..., None, :])
+
+
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     if weight.size > _SMALL and x.size * weight.shape[0] > _LARGE and x.ndim > 1 and weight.ndim > 1:
         return _on_large(("kernel", "linear"), _linear, (x, weight, bias))

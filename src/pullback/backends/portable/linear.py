@@ -10,6 +10,11 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any) -> Any:
     return out if bias is None else out + bias
 
 
+def outer(xp: Any, x: Any, y: Any) -> Any:
+    """Every element along the last axis of one with every one of the other's: (..., n), (..., m) -> (..., n, m)."""
+    return xp.expand_dims(x, (-1,)) * xp.expand_dims(y, (-2,))
+
+
 def place_diagonal(xp: Any, value: Any, shape: tuple[int, ...], offset: int) -> Any:
     rows, columns = shape[-2:]
     count = value.shape[-1]

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from ... import modes, tree
+from ... import tree
 from ...autodiff.engine import is_consumed
 from ...autodiff.forward import Dual
 from ...autodiff.graph import GradCell, Leaf
@@ -75,7 +75,6 @@ def specialize(
     all loops are unrolled.
     """
     began = perf_counter()
-    mode = modes.current()
     trace = Trace(device, is_open, rolls)
     recorder = Recorder(name, ignore)
     given = arguments.given
@@ -99,7 +98,6 @@ def specialize(
             with _standing_in([*feeds, *hidden], trace), listening(listener):
                 result = trace.run(function, given_args, given_kwargs)
         except BaseException as error:
-            modes.restore(mode)  # Ctrl-C may have come while it was being left
             for place, value in found:
                 if type(place.get()) in (Number, Blind):
                     place.put(value)

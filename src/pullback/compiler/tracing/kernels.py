@@ -19,13 +19,13 @@ from . import averages, statistics
 
 #: Kernels beside the operations' own whose portable form is better for fusion than the whole.
 _EXPANDED = frozenset((
-    "widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares",
+    "outer", "widened", "narrowed", "blockwise", "reciprocal_deviation", "sum_of_squares",
     "unpack_int4", "unpack_nf4", "unpack_float8", "pack_nf4", "pack_float8",
 ))  # fmt: skip
 
 #: Kernels that take functions, constants of other kinds than arrays, or places in random streams inside of other
 #: arguments: what they do with symbols is written down.
-_NEVER_WHOLE = frozenset(("blockwise", "quantized_matmul", "packed_linear", "low_rank_linear"))
+_NEVER_WHOLE = frozenset(("outer", "blockwise", "quantized_matmul", "packed_linear", "low_rank_linear"))
 
 
 _MANY_CLASSES = 1024

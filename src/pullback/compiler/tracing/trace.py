@@ -400,8 +400,13 @@ class Trace:
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call `function` under this trace."""
-        with modes.changed(tracing=self, tapes=()):
-            return function(*args, **kwargs)
+        mode = modes.current()
+        try:
+            with modes.changed(tracing=self, tapes=()):
+                return function(*args, **kwargs)
+        except BaseException:
+            modes.restore(mode)  # Ctrl-C may have come while the trace was being entered or left
+            raise
 
     @property
     def is_walking(self) -> bool:

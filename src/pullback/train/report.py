@@ -7,7 +7,7 @@ import os
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from ..files.atomic import atomic_write
 from .callbacks import Callback, Record
@@ -45,7 +45,8 @@ class Report(Callback):
     The page has the curves of all values with what they are under the pointer, the model's layers, and the settings.
     It is one file that loads nothing from anywhere, and stays small however long the run. It is written at
     validations and epochs (but for at most a fiftieth of the time), at the end, and when the run fails, with the error.
-    A resumed run's page has the curves from the beginning.
+    A resumed run's page has the curves from the beginning. `charts(trainer)` gives further ones, as SVG texts (see
+    `line_chart`), when a page is written; not where the run failed.
 
     >>> import pathlib, tempfile, pullback as pb
     >>> from types import SimpleNamespace
@@ -58,7 +59,13 @@ class Report(Callback):
     ['loss.svg', 'report.html']
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+        charts: Callable[[Any], list[str]] | None = None,
+    ) -> None:
+        self._charts = charts
         self._given = path
         self._title = title
         self._has_begun = False
@@ -176,7 +183,10 @@ class Report(Callback):
             tone=tone,
             note=f"Began {_date(self._began)}, as of {_date(time.time())}.",
             tiles=self._tiles(trainer, sum(count for *_, count in layers)),
-            charts=[self._chart(name) for name in self._curves],
+            charts=[
+                *(self._chart(name) for name in self._curves),
+                *(self._charts(trainer) if self._charts is not None and error is None else ()),
+            ],
             tables=[
                 Table(
                     "Values", ("value", "of", " last", " lowest", " at step", " highest", " at step"), self._values()

@@ -37,11 +37,13 @@ NEEDS = {
     "README.md": "llvmlite",
     "docs/bridges.md": "jax torch",
     "docs/compile.md": "llvmlite jax",
+    "docs/custom_operations.md": "llvmlite",
     "docs/devices.md": "torch",
     "docs/mlp.md": "llvmlite",
     "docs/models.md": "llvmlite",
     "docs/nn.md": "torch",
     "docs/numpy.md": "scipy",
+    "docs/random.md": "llvmlite",
     "docs/training.md": "llvmlite",
 }
 

@@ -1,6 +1,11 @@
 """Automatic differentiation and training for every array library.
 
 `pullback` is an array API namespace: its functions work on tensors, and on arrays of any known library.
+
+Words that docstrings use alike: an *array* is a tensor, an array of NumPy, PyTorch, JAX or CuPy, a number or a nested
+list of numbers; a *dtype* is one of `pb.float32`, `pb.int64`, ... or its name; a *device* is "numpy", "torch:cuda",
+"jax:cpu" and so on (see `pb.device`); a *tree* is any nesting of dicts, lists, tuples and modules (see `pb.tree`);
+`axis` counts from 0, or from the end with negative numbers; `keepdims` keeps axes that are reduced, with size one.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
@@ -96,6 +101,7 @@ if _TYPE_CHECKING:
     from .mlp import Mlp, MlpGradients, Scratch
     from .tape import GradientTape
     from .transforms.checking import gradcheck
+    from .transforms.per_example import per_example_grad, per_example_norms
 
 _SUBMODULES = ("data", "fft", "linalg", "models", "nn", "optim", "peft", "quant", "train")
 _LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
@@ -115,6 +121,7 @@ _LATER = {  # what a program that only differentiates need not wait for: loaded 
         "mlp": "Mlp MlpGradients Scratch",
         "tape": "GradientTape",
         "transforms.checking": "gradcheck",
+        "transforms.per_example": "per_example_grad per_example_norms",
     }.items()
     for name in names.split()
 }

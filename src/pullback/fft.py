@@ -61,8 +61,26 @@ def _transform(name: str, x: Tensor, n: Any, axis: int, norm: str, default: int 
 
 
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The discrete Fourier transform along an axis; `n` is its length.
+    """The discrete Fourier transform of `x` along an axis.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+    n : int, optional
+        The length of the transform: the axis is cut off, or filled up with zeros. By default it is the axis's.
+    axis : int
+        Along which axis, by default the last one.
+    norm : str
+        "backward": the inverse divides by n. "forward": this one does. "ortho": both divide by sqrt(n).
+
+    Returns
+    -------
+    Tensor
+        Complex, with `n` frequencies along the axis, in the order of `fftfreq`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.fft.fft(pb.asarray([1.0, 0.0, 0.0]))
     tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
@@ -71,7 +89,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
 
 
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The inverse of `fft`.
+    """The inverse of `fft`; the arguments are those of `fft`.
 
     >>> import pullback as pb
     >>> pb.fft.ifft(pb.asarray([2.0, 0.0]))
@@ -83,6 +101,8 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """`fft` of real numbers: the n // 2 + 1 frequencies that are not negative.
 
+    `norm` is as in `fft`.
+
     >>> import pullback as pb
     >>> pb.fft.rfft(pb.asarray([1.0, 0.0, 0.0]))
     tensor([1.+0.j, 1.+0.j], dtype=complex64)
@@ -92,6 +112,8 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`; `n` is the length of the result, by default the even one.
+
+    `norm` is as in `fft`.
 
     >>> import pullback as pb
     >>> pb.fft.irfft(pb.asarray([1.0, 1.0]), n=3)
@@ -105,6 +127,8 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """`fft` of a signal with Hermitian symmetry, of which `x` is the first half; the result is real and has length `n`.
 
+    `norm` is as in `fft`.
+
     >>> import pullback as pb
     >>> pb.fft.hfft(pb.asarray([1.0, 0.0]), n=3)
     tensor([1., 1., 1.])
@@ -114,6 +138,8 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`: the first half of a signal with Hermitian symmetry.
+
+    `n` and `norm` are as in `fft`.
 
     >>> import pullback as pb
     >>> pb.fft.ihfft(pb.asarray([3.0, 0.0, 0.0]))
@@ -152,7 +178,7 @@ def _lengths(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[i
 def fftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """`fft` along several axes, or all; `s` are the lengths.
+    """`fft` along several `axes`, or all; `s` are the lengths, and `norm` is as in `fft`.
 
     >>> import pullback as pb
     >>> pb.fft.fftn(pb.asarray([[1.0, 0.0], [0.0, 0.0]])).shape
@@ -167,7 +193,7 @@ def fftn(
 def ifftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The inverse of `fftn`.
+    """The inverse of `fftn`; the arguments are those of `fftn`.
 
     >>> import pullback as pb
     >>> pb.fft.ifftn(pb.asarray([[4.0, 0.0], [0.0, 0.0]]))
@@ -184,6 +210,8 @@ def rfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """`fftn` of real numbers: the frequencies along the last transformed axis that are not negative.
+
+    The arguments are those of `fftn`.
 
     >>> import pullback as pb
     >>> pb.fft.rfftn(pb.asarray([[1.0, 0.0, 0.0, 0.0]])).shape
@@ -203,6 +231,8 @@ def irfftn(
     x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """The inverse of `rfftn`; `s` are the lengths of the result.
+
+    The other arguments are those of `fftn`.
 
     >>> import pullback as pb
     >>> pb.fft.irfftn(pb.asarray([[1.0, 1.0, 1.0]]))
@@ -250,7 +280,7 @@ def _frequencies(name: str, function: Any, n: int, d: float, dtype: Any, device:
 
 
 def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The zero frequency moved to the middle.
+    """The zero frequency moved to the middle along `axes`, or all of them.
 
     >>> import pullback as pb
     >>> pb.fft.fftshift(pb.fft.fftfreq(4))
@@ -262,7 +292,7 @@ def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
 
 
 def ifftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of `fftshift`.
+    """The inverse of `fftshift`, along `axes` or all of them.
 
     >>> import pullback as pb
     >>> pb.fft.ifftshift(pb.asarray([-0.5, -0.25, 0.0, 0.25]))

@@ -126,7 +126,9 @@ class changed:
 
 
 class no_grad:
-    """Stop recording: nothing computed inside needs a gradient. A context manager and a decorator.
+    """Stop recording: nothing that is computed inside needs a gradient.
+
+    A context manager and a decorator: `with pb.no_grad():`, `@pb.no_grad()`. Variables may be written in place inside.
 
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
@@ -159,6 +161,17 @@ class no_grad:
 
 
 class enable_grad(no_grad):
-    """Record again inside a `no_grad` block."""
+    """Record again inside a `no_grad` block.
+
+    A context manager and a decorator, as `no_grad` is.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> with pb.no_grad():
+    ...     with pb.enable_grad():
+    ...         loss = (w * w).sum()
+    >>> loss.requires_grad
+    True
+    """
 
     _recording = True

@@ -154,6 +154,8 @@ def _kind_of(x: Any) -> _Kind:
 class Structure:
     """What is left of a tree without its leaves. Structures can be compared, hashed and printed.
 
+    Made by `pb.tree.structure` and `pb.tree.flatten`, out of `entries` and a `leaf_count`.
+
     >>> import pullback as pb
     >>> pb.tree.structure({"w": 1.0, "b": [2.0, None]})
     Structure({'b': [*, None], 'w': *})
@@ -236,8 +238,22 @@ _NOTHING = Structure(((_NONE, None, 0),), 0)
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
-    """The leaves of a tree, and what is left without them. `is_leaf` can stop the descent earlier.
+    """The leaves of a tree, and what is left without them.
 
+    Parameters
+    ----------
+    tree : tree
+        Nested dicts, lists, tuples, dataclasses, modules and what is registered; None has no leaf.
+    is_leaf : callable, optional
+        What it says True of is taken whole, as a leaf.
+
+    Returns
+    -------
+    tuple
+        (list of leaves, `Structure`): `unflatten` makes a tree of both.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> leaves, structure = pb.tree.flatten({"w": 1.0, "b": (2.0, 3.0)})
     >>> leaves
@@ -268,7 +284,25 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """The tree of a structure with the given leaves, in the order that `flatten` gives."""
+    """The tree of a structure with the given leaves.
+
+    Parameters
+    ----------
+    structure : Structure
+        What `flatten` or `structure` gave.
+    leaves : iterable
+        As many as the structure has, in the order that `flatten` gives.
+
+    Returns
+    -------
+    tree
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.tree.unflatten(pb.tree.structure({"w": 0, "b": [0, 0]}), [1, 2, 3])
+    {'w': 3, 'b': [1, 2]}
+    """
     given = list(leaves)
     if len(given) != structure.leaf_count:
         raise ShapeError(f"tree.unflatten: {structure!r} has {structure.leaf_count} leaves, {len(given)} were given.")
@@ -278,8 +312,21 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves of a tree.
+    """The leaves of a tree in a list.
 
+    Parameters
+    ----------
+    tree : tree
+        Nested dicts, lists, tuples, dataclasses, modules and what is registered; None has no leaf.
+    is_leaf : callable, optional
+        What it says True of is taken whole, as a leaf.
+
+    Returns
+    -------
+    list
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.tree.leaves([1, {"a": 2}, (3, None)])
     [1, 2, 3]
@@ -288,12 +335,21 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Structure:
-    """The tree without its leaves."""
+    """What is left of a tree without its leaves, as of `flatten`.
+
+    `is_leaf` says what is taken whole, as in `leaves`.
+
+    >>> import pullback as pb
+    >>> pb.tree.structure({"w": 1.0}) == pb.tree.structure({"w": 2.0})
+    True
+    """
     return flatten(tree, is_leaf)[1]
 
 
 def paths(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
     """How to write the way to each leaf, in the order of `leaves`.
+
+    `is_leaf` says what is taken whole, as in `leaves`.
 
     >>> import pullback as pb
     >>> pb.tree.paths({"w": 1.0, "layers": [2.0, 3.0]})
@@ -303,8 +359,26 @@ def paths(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[str]:
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The tree of `function`'s results for every leaf of `tree`, and of `rest`, trees of the same structure.
+    """The tree of what `function` makes of every leaf of a tree.
 
+    Parameters
+    ----------
+    function : callable
+        It takes a leaf of `tree`, and the one in its place of each tree in `rest`.
+    tree : tree
+        Nested dicts, lists, tuples, dataclasses, modules and what is registered; None has no leaf.
+    *rest : tree
+        Trees of the same structure.
+    is_leaf : callable, optional
+        What it says True of is taken whole, as a leaf.
+
+    Returns
+    -------
+    tree
+        Of the structure of `tree`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.tree.map(lambda x, g: x - 0.5 * g, {"w": 1.0, "b": 2.0}, {"b": 1.0, "w": 1.0})
     {'w': 0.5, 'b': 1.5}

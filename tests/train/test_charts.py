@@ -10,8 +10,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from pullback.markup import escaped
 from pullback.train import Line, line_chart, standalone
-from pullback.train.charts import escaped, number_text, ticks
+from pullback.train.charts import number_text, ticks
 
 NAN, INF = math.nan, math.inf
 SVG = "{http://www.w3.org/2000/svg}"

@@ -48,7 +48,7 @@ def test_log_has_a_line_per_step_validation_epoch_and_event(tmp_path):
     kinds = [entry["kind"] for entry in records]
     assert kinds == ["start"] + ["step"] * 5 + ["validation"] + ["step"] * 5 + ["validation", "epoch", "end"]
     assert records[3] == {"kind": "step", **record(3)}
-    assert records[-1] == {"kind": "end", "step": 10, "stop_reason": "no gain"}
+    assert records[-1] == {"kind": "end", "step": 10, "status": "stopped", "stop_reason": "no gain"}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64(math.nan), np.float32(math.inf)])
@@ -170,7 +170,7 @@ def test_a_real_run_that_crashed_and_was_resumed_has_the_log_of_an_undisturbed_o
     fit(tmp_path / "broken", stop=None, resume=True)
     logs = [read_log(tmp_path / name / "log.jsonl") for name in ("whole", "broken")]
     for entry in logs[0] + logs[1]:
-        for timing in ("seconds", "samples_per_second", "time"):
+        for timing in ("seconds", "samples_per_second", "steps_per_second", "time"):
             entry.pop(timing, None)
     assert logs[0] == logs[1]
     assert [entry["kind"] for entry in logs[0]].count("step") == 20
@@ -183,7 +183,8 @@ def test_an_error_is_the_last_line(tmp_path):
     log.on_start(trainer)
     trainer.step = 7
     log.on_error(trainer, ValueError('a "bad"\nvalue'))
-    assert read_log(tmp_path / "log.jsonl")[-1] == {"kind": "error", "step": 7, "error": 'ValueError: a "bad"\nvalue'}
+    reason = {"status": "failed", "stop_reason": 'ValueError: a "bad" value', "error": 'ValueError: a "bad"\nvalue'}
+    assert read_log(tmp_path / "log.jsonl")[-1] == {"kind": "error", "step": 7, **reason}
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,25 @@ def test_a_run_that_ends_within_an_epoch_has_a_last_line(clock):
     assert len(lines) == 2 and lines[1].startswith("epoch 2/2  step 70/70  loss 0.5  validation_accuracy 0.875")
 
 
+def test_why_a_run_failed_is_said_in_a_line():
+    stream, trainer = io.StringIO(), trainer_of()
+    progress = Progress(stream)
+    progress.on_start(trainer)
+    progress.on_step(trainer, record(7))
+    progress.on_error(trainer, ValueError("a long\nstory " + 1000 * "x"))
+    where, why = stream.getvalue().splitlines()
+    assert where.startswith("epoch 1/2  step 7/100") and "left" not in where
+    assert why.startswith("failed: ValueError: a long story xxx") and len(why) < 320
+
+
+def test_a_second_ctrl_c_is_a_stop():
+    stream, trainer = io.StringIO(), trainer_of()
+    progress = Progress(stream)
+    progress.on_start(trainer)
+    progress.on_error(trainer, KeyboardInterrupt())
+    assert stream.getvalue() == "stopped: interrupted (Ctrl-C)\n"
+
+
 def test_why_a_run_was_stopped_is_said():
     stream, trainer = io.StringIO(), trainer_of()
     progress = Progress(stream)
@@ -178,6 +197,17 @@ def test_on_a_terminal_there_is_a_bar_and_the_cursor_comes_back(terminal):
     text = terminal.getvalue()
     assert "\u2501" in text and "step 100/100" in plain(text) and "validation_accuracy 0.875" in plain(text)
     assert text.count("\x1b[?25l") == 1 and text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+@needs_rich
+def test_a_bar_says_that_its_run_was_stopped(terminal):
+    progress, trainer = Progress(terminal), trainer_of()
+    progress.on_start(trainer)
+    progress.on_step(trainer, record(7))
+    progress.on_end(trainer, SimpleNamespace(stop_reason="no gain"))
+    lines = [line for line in re.split(r"[\r\n]+", plain(terminal.getvalue())) if line.strip()]
+    assert "step 7/100" in lines[-1] and "stopped" in lines[-1] and "left" not in lines[-1]
+    assert "stopped: no gain" in lines
 
 
 @needs_rich
@@ -345,12 +375,28 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(terminal, monkeypatch
 
 
 def test_without_rich_there_are_lines_and_one_hint(terminal, monkeypatch):
+    monkeypatch.setattr(module, "_told", set())
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rich", None)
     run(Progress(terminal), trainer_of())
     lines = terminal.getvalue().splitlines()
     assert lines[0] == "For a live progress bar: pip install 'pullback[train]'" and len(lines) == 3
+    run(Progress(terminal), trainer_of())
+    assert len(terminal.getvalue().splitlines()) == 5  # the hint is given once
+
+
+def test_short_epochs_do_not_flood_a_terminal_without_rich(terminal, clock, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    progress, trainer = Progress(terminal), trainer_of()
+    progress.on_start(trainer)
+    for step in range(1, 101):
+        clock.now += 0.125
+        progress.on_epoch(trainer, record(step, loss=step / 4))
+    progress.on_end(trainer, HISTORY)
+    lines = [line for line in terminal.getvalue().splitlines() if "step" in line]
+    assert [int(re.search(r"step (\d+)/100", line)[1]) for line in lines] == [*range(1, 101, 8), 100]
+    assert "loss 25 " in lines[-1]  # that of the epoch, as in the others
 
 
 def test_names_of_metrics_are_shown_as_they_are(terminal):

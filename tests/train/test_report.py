@@ -49,6 +49,12 @@ class Outline(HTMLParser):
             self.words.append(data)
 
 
+def said(text):
+    """The words of a piece of HTML, without what only separates them."""
+    words = [word.strip(" \u00b7") for word in Outline(text).words]
+    return "|".join(word for word in words if word)
+
+
 class Net(pb.nn.Module):
     def __init__(self):
         super().__init__()
@@ -94,7 +100,7 @@ def test_the_page_has_charts_values_settings_and_model(tmp_path):
     run(report, trainer, 1, 30)
     report.on_end(trainer, HISTORY)
     outline = Outline(written(tmp_path))
-    assert outline.tags.count("svg") == 5
+    assert outline.tags.count("svg") == 6
     words = "|".join(outline.words)
     for expected in (
         "Training of Net|finished",
@@ -182,7 +188,8 @@ def test_an_error_is_shown_with_its_traceback(tmp_path):
     ("ending", "status"),
     [
         (lambda report, trainer: report.on_end(trainer, SimpleNamespace(stop_reason="no gain")), "stopped: no gain"),
-        (lambda report, trainer: report.on_error(trainer, KeyboardInterrupt()), "interrupted"),
+        (lambda report, trainer: report.on_error(trainer, KeyboardInterrupt()), "stopped: interrupted (Ctrl-C)"),
+        (lambda report, trainer: report.on_error(trainer, ValueError("no\nway")), "failed: ValueError: no way"),
         (lambda report, trainer: report.on_end(trainer, HISTORY), "finished"),
         (lambda report, trainer: None, "running"),
     ],
@@ -195,6 +202,7 @@ def test_the_page_says_how_the_run_is(tmp_path, ending, status):
     text = (tmp_path / "deep" / "own.html").read_text(encoding="utf-8")
     assert status in Outline(text).words
     assert ('http-equiv="refresh"' in text) == (status == "running")  # who looks sees it go on
+    assert ("<p data-written=" in text) == (status == "running")  # or sees that it does not
     assert (tmp_path / "deep" / "loss.svg").exists() == (status != "running")
     assert {path.name for path in (tmp_path / "deep").iterdir()} <= {"own.html", "loss.svg"}
 
@@ -304,7 +312,7 @@ def test_the_report_of_a_real_run_that_crashed_and_was_resumed(tmp_path):
         charts = re.findall("<svg.*?</svg>", written(folder))
         return [chart for chart in charts if "Throughput" not in chart]
 
-    assert len(shown(tmp_path / "whole")) == 4  # loss, learning rate, gradient norm, mae
+    assert len(shown(tmp_path / "whole")) == 5  # loss, the same for phones, learning rate, gradient norm, mae
     assert shown(tmp_path / "whole") == shown(tmp_path / "broken")
     words = "|".join(Outline(written(tmp_path / "broken")).words)
     assert "finished" in words and "clip_norm|1.5" in words and "schedule|Cosine(" in words

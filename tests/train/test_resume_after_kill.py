@@ -83,7 +83,7 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path, kills
     logs = [read_log(tmp_path / run / "log.jsonl") for run in ("undisturbed", "killed")]
     for log in logs:
         for line in log:
-            for name in ("seconds", "samples_per_second", "time"):
+            for name in ("seconds", "samples_per_second", "steps_per_second", "time"):
                 line.pop(name, None)
     assert logs[0] == logs[1]
     assert not check_files(tmp_path / "killed")

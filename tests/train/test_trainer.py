@@ -366,7 +366,7 @@ def test_everything_happens_in_its_order(tmp_path):
     assert (trainer.total_steps, trainer.total_epochs, trainer.steps_per_epoch) == (4, 2, 2)
     step, _, validation, epoch = recorded.records[:4]
     assert step.keys() == {
-        "step", "epoch", "loss", "learning_rate", "gradient_norm", "samples_per_second", "seconds"
+        "step", "epoch", "loss", "learning_rate", "gradient_norm", "samples_per_second", "steps_per_second", "seconds"
     }  # fmt: skip
     assert validation.keys() == {"step", "epoch", "validation_loss", "seconds"}
     assert epoch.keys() == step.keys() | {"validation_loss"}
@@ -793,7 +793,7 @@ def test_ctrl_c_ends_the_run_after_the_step_with_a_checkpoint(tmp_path, capsys):
         data = Batches((X, Y), 5, shuffle=True)
         for expected in presses:
             history = trainer.fit(data, epochs=3, resume=True)
-            assert (trainer.step, history.stop_reason) == (expected, "interrupted")
+            assert (trainer.step, history.stop_reason) == (expected, "interrupted (Ctrl-C)")
             assert f"step-0000000{expected}.safetensors; resume=True goes on" in capsys.readouterr().err
             assert signal.getsignal(signal.SIGINT) is handler
         history = trainer.fit(data, epochs=3, resume=True)
@@ -874,7 +874,9 @@ def test_sigterm_is_a_first_ctrl_c(tmp_path, number, capsys):
     )
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     history = trainer.fit([(x, x)], steps=9)
-    assert (history.stop_reason, trainer.step, trainer.stop_signal) == ("interrupted", 3, number)
+    reason = {signal.SIGINT: "interrupted (Ctrl-C)", signal.SIGTERM: "terminated (SIGTERM)"}[number]
+    assert (history.stop_reason, trainer.step, trainer.stop_signal) == (reason, 3, number)
+    assert f"stopped: {reason}" in (tmp_path / "report.html").read_text()
     assert (tmp_path / "checkpoints" / "step-00000003.safetensors").exists()
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
     assert "ending after this step" in capsys.readouterr().err

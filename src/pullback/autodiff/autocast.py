@@ -97,14 +97,23 @@ class autocast:
 
     A context manager and a decorator. The forward computation belongs inside, the optimizer's step outside; `backward`
     may be called in either place and computes in the precisions that were chosen on the way there. Parameters stay
-    float32, and get float32 gradients. With "float16" scale the loss (`pb.optim.LossScaler`), or small gradients
-    become zero; "bfloat16" needs no scaling.
+    float32, and get float32 gradients. With "float16" scale the loss (`pb.optim.LossScaler`), or small gradients become
+    zero; "bfloat16" needs no scaling.
 
     Linear layers, convolutions, attention and other products take `dtype`; powers, exponentials, logarithms,
-    reductions, softmax, norms, losses, decompositions and special functions float32; what is left the widest of
-    its inputs. An operation on float64 or complex numbers is left alone, and so are writing in place and
-    operations made by `pb.custom_op`. With `enabled=False` nothing is converted inside, also in an outer block.
+    reductions, softmax, norms, losses, decompositions and special functions float32; what is left the widest of its
+    inputs. An operation on float64 or complex numbers is left alone, and so are writing in place and operations made by
+    `pb.custom_op`.
 
+    Parameters
+    ----------
+    dtype : dtype
+        "float16" or "bfloat16".
+    enabled : bool
+        With False nothing is converted inside, also in an outer block.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> weight = pb.ones((2, 3)).set_requires_grad(True)
     >>> with pb.autocast("float16"):

@@ -31,6 +31,13 @@ _HERE = (None, "numpy")  # devices on which a NumPy array is already
 def set_default_dtype(dtype: Any) -> None:
     """Choose the dtype that Python floats and lists of them become (float32 at first).
 
+    Parameters
+    ----------
+    dtype : dtype
+        `pb.float64`, `pb.float32` or a shorter float.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.set_default_dtype(pb.float32)
     """
@@ -57,10 +64,29 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     A tensor is returned as it is, gradient included, unless another dtype or device, or a copy, is asked for.
     Tensors in nested lists keep their gradients.
 
+    Parameters
+    ----------
+    obj : array, number or nested list
+        What to take. Arrays of NumPy, PyTorch, JAX and CuPy are known, and tensors.
+    dtype : dtype, optional
+        By default that of `obj`; Python floats become `pb.default_dtype()`.
+    device : str, optional
+        By default where `obj` is; numbers and lists go to the current device (see `pb.device`).
+    copy : bool, optional
+        True copies at once. False raises where a copy could not be avoided. None copies when it must.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor(2.0, requires_grad=True)
     >>> pb.asarray([w, w * w])
     tensor([2., 4.], requires_grad=True)
+    >>> pb.asarray([1.0, 2.0], dtype=pb.float64)
+    tensor([1., 2.], dtype=float64)
     """
     if dtype is None and device is None and copy is None and isinstance(obj, base.Tensor):
         return obj
@@ -129,6 +155,8 @@ def _of_dlpack(obj: Any, copy: bool | None = None) -> Any:
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor of any object with `__dlpack__`, sharing its memory; the first write to the tensor copies.
+
+    With `copy=True` it is copied at once; with `copy=False` a copy that could not be avoided is an error.
 
     >>> import numpy as np, pullback as pb
     >>> pb.from_dlpack(np.asarray([1.0, 2.0]))
@@ -224,7 +252,7 @@ def dtype_of(value: Any) -> dtypes.DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
-    """The dtype of a result computed from these tensors, dtypes and Python numbers; the latter adapt to the others.
+    """The dtype of a result computed from these `arrays_and_dtypes` and Python numbers, which adapt to the others.
 
     >>> import pullback as pb
     >>> pb.result_type(pb.float32, pb.int8, 2.5)
@@ -252,6 +280,25 @@ def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_gra
     Of a tensor that requires a gradient it makes a new variable with `requires_grad=True` alone; use `pb.asarray` or
     `clone` to go on with the gradient, `detach` to go on without.
 
+    Parameters
+    ----------
+    data : array, number or nested list
+        The values. They are copied.
+    dtype : dtype, optional
+        Such as `pb.float64`. By default that of `data`; Python floats become `pb.default_dtype()`.
+    device : str, optional
+        Such as "torch:cuda". By default where `data` is; numbers and lists go to the current device (see
+        `pb.device`).
+    requires_grad : bool
+        Whether it is a variable: `backward` then computes its gradient. Only floats and complex numbers can.
+
+    Returns
+    -------
+    Tensor
+        A tensor with memory of its own.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.tensor([[1, 2], [3, 4]], dtype=pb.float64, requires_grad=True)
     tensor([[1., 2.],

@@ -141,6 +141,34 @@ def custom_op(
     `residuals`. Second derivatives take these for constants: what depends on the arrays, other than by jumps as a mask
     does, belongs into the rule, or into `outputs`.
 
+    Parameters
+    ----------
+    forward : callable
+        It takes raw arrays by position and static arguments by keyword, and must not write to the arrays.
+    name : str, optional
+        The operation's name in errors and graphs, by default that of `forward`.
+    outputs : str
+        The names of its results, with spaces between.
+    residuals : str
+        The names of what `forward` returns behind the results, for the rules alone.
+    jvp : callable, optional
+        `jvp(primals, tangents)`: the tangent of the result, for forward mode.
+    shape : callable, optional
+        The shape of the result from those of the arrays, for `pb.compile`.
+    batch : callable, optional
+        `batch(stacked, *arrays)`: many examples at once, for `pb.vmap`.
+    joint : callable, optional
+        One rule for all arrays; it returns their gradients as a tuple.
+    **rules : callable
+        A rule for each array that has a gradient, under the array's name: `x=lambda g, x: ...`.
+
+    Returns
+    -------
+    callable
+        A function on tensors, differentiable to any order.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> cube = pb.custom_op(lambda x: x * x * x, name="cube", x=lambda g, x: 3 * g * x * x)
     >>> w = pb.tensor([2.0], requires_grad=True)
@@ -206,8 +234,8 @@ def custom_op(
 class BackwardOp:
     """An operation as an object: the tensors it was applied to, and how a gradient passes through it.
 
-    Subclass it, or pass the two to the constructor, and give it to `Tensor.set_backward_op`. On complex numbers
-    `backward` is the plain transpose of the derivative, as the rules of `custom_op` are.
+    Subclass it, or pass `inputs` and `backward` to the constructor, and give it to `Tensor.set_backward_op`. On complex
+    numbers `backward` is the plain transpose of the derivative, as the rules of `custom_op` are.
 
     >>> import pullback as pb
     >>> x = pb.tensor([1.0, 2.0], requires_grad=True)

@@ -27,7 +27,10 @@ _is_exclusive = backends.NUMPY.is_exclusive
 
 
 class Gradients:
-    """Gradients by tensor. Entries are owned by the container: no view, no buffer shared by two of them.
+    """Gradients by tensor, as `pb.backward` returns them.
+
+    Entries are owned by the container: no view, no buffer shared by two of them. `w in grads`, `len(grads)` and
+    iteration work; an optimizer's `step` takes it as it is.
 
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
@@ -58,11 +61,12 @@ class Gradients:
             raise KeyError(f"no gradient: {detail} Use `.get(tensor)` to get None instead.") from None
 
     def get(self, tensor: Tensor, default: Any = None) -> Any:
+        """The gradient of `tensor`, or `default` if there is none."""
         node = resolved(tensor)._node
         return default if node is None else self._by_node.get(node, default)
 
     def pop(self, tensor: Tensor, default: Any = None) -> Any:
-        """Remove and return the gradient of `tensor`; its memory is the caller's then."""
+        """Remove and return the gradient of `tensor`, or `default` if there is none; its memory is now the caller's."""
         node = resolved(tensor)._node
         return default if node is None else self._by_node.pop(node, default)
 
@@ -89,7 +93,13 @@ class Gradients:
     # -- all of them together ----------------------------------------------------------------------
 
     def global_norm(self) -> Tensor:
-        """The L2 norm of all gradients together, as a 0-d tensor; right for very large and very small values."""
+        """The L2 norm of all gradients together, as a 0-d tensor; right for very large and very small values.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
+        >>> pb.backward((w * w / 2).sum()).global_norm()
+        tensor(5.)
+        """
         lists = in_lists(self._by_node.values(), written=False)
         if lists is not None and len(lists) == 1:
             ((backend, raws),) = lists
@@ -99,6 +109,18 @@ class Gradients:
     def clip_global_norm(self, max_norm: float) -> Tensor:
         """Scale all gradients so that their joint L2 norm is at most `max_norm`; return the norm before.
 
+        Parameters
+        ----------
+        max_norm : float
+            The largest norm allowed, positive.
+
+        Returns
+        -------
+        Tensor
+            The norm before, 0-d. Nothing is scaled if it is small enough.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
         >>> grads = pb.backward((w * w).sum() / 2)
@@ -121,7 +143,15 @@ class Gradients:
         return norm
 
     def clip_value(self, limit: float) -> None:
-        """Clip every element of every gradient to [-limit, limit]."""
+        """Clip every element of every gradient to [-limit, limit].
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward((w * w / 2).sum())
+        >>> grads.clip_value(2.0)
+        >>> grads[w]
+        tensor([1., 2.])
+        """
         if not limit > 0:
             raise ValueError(f"clip_value: the limit must be positive, got {limit!r}.")
         lists = in_lists(self._by_node.values())
@@ -131,7 +161,15 @@ class Gradients:
             self._write(lambda g: TENSORS.maximum(TENSORS.minimum(g, float(limit)), -float(limit)))
 
     def scale(self, factor: float) -> None:
-        """Multiply every gradient by a finite number."""
+        """Multiply every gradient by the finite number `factor`.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward(w.sum())
+        >>> grads.scale(0.5)
+        >>> grads[w]
+        tensor([0.5, 0.5])
+        """
         if not math.isfinite(factor):
             raise ValueError(f"scale: the factor must be finite, got {factor!r}.")
         lists = in_lists(self._by_node.values())
@@ -141,7 +179,15 @@ class Gradients:
             g *= float(factor)
 
     def zero(self) -> None:
-        """Set every gradient to zero, keeping the memory."""
+        """Set every gradient to zero, keeping the memory.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 4.0], requires_grad=True)
+        >>> grads = pb.backward(w.sum())
+        >>> grads.zero()
+        >>> grads[w]
+        tensor([0., 0.])
+        """
         lists = in_lists(self._by_node.values())
         for backend, raws in lists or ():
             backend.lists.fill_with_zeros(raws)
@@ -149,7 +195,15 @@ class Gradients:
             g[...] = 0.0
 
     def add(self, other: Gradients) -> None:
-        """Add another container's gradients, entry by entry; entries that are only there are taken over."""
+        """Add the gradients in `other`, entry by entry; entries that are only there are taken over.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> total = pb.backward(w.sum())
+        >>> total.add(pb.backward((w * w).sum()))
+        >>> total[w]
+        tensor([3., 5.])
+        """
         for node, g in other._by_node.items():
             mine = self._by_node.get(node)
             if mine is not None and (mine.shape != g.shape or mine.dtype != g.dtype):
@@ -231,8 +285,40 @@ def backward(
 ) -> Gradients:
     """The gradients of `loss` with respect to the variables it depends on, or to the tensors `wrt`.
 
-    `gradient` is the cotangent to start from; a scalar needs none. No tensor's `.grad` is touched.
-    With `create_graph` the gradients can be differentiated in turn.
+    No tensor's `.grad` is touched; `loss.backward()` adds to it instead.
+
+    Parameters
+    ----------
+    loss : Tensor
+        What to differentiate: a real number, or any tensor with `gradient`.
+    gradient : array, optional
+        The cotangent to start from, in the shape of `loss`. A scalar needs none.
+    wrt : Tensor or iterable of Tensor, optional
+        By which tensors; by default by all variables. Results of operations can be named too.
+    retain_graph : bool
+        Whether to keep what the walk needs, so that the graph can be walked again.
+    create_graph : bool
+        Whether the gradients can be differentiated in turn.
+
+    Returns
+    -------
+    Gradients
+        The gradient of a tensor `w` is `grads[w]`.
+
+    Raises
+    ------
+    GradientError
+        If `loss` depends on no variable.
+    GraphConsumedError
+        If the graph was walked before without `retain_graph`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> grads = pb.backward((w * w).sum())
+    >>> grads[w]
+    tensor([2., 4.])
     """
     loss = resolved(loss)
     node, seed = starting_point(loss, gradient, create_graph)

@@ -33,13 +33,19 @@ unguarded: set[Any] = set()  # recipes of results that may overflow (scaled loss
 class guard:
     """What to do about NaN and infinity, inside a `with` block.
 
-    "raise" (the default) and "warn" look at losses and gradients in `backward`; "trace" looks at the result of
-    every operation as well, as it runs; "off" looks at nothing. `pb.grad` and `pb.value_and_grad` pass NaN on as
-    NumPy does, and look only inside such a block.
+    `pb.grad` and `pb.value_and_grad` pass NaN on as NumPy does, and look only inside such a block.
 
     On a GPU nobody waits for `backward`: what is wrong is raised when a value is read (`loss.item()`, printing), at the
     end of such a block, before an optimizer changes parameters, or by the next `backward`.
 
+    Parameters
+    ----------
+    mode : str
+        "raise" (what holds outside of such blocks) and "warn" look at losses and gradients in `backward`; "trace"
+        looks at the result of every operation as well, as it runs; "off" looks at nothing.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([0.0], requires_grad=True)
     >>> with pb.guard("off"):

@@ -133,6 +133,13 @@ def default_device() -> str:
 def set_default_device(device: str) -> None:
     """Make `device` the one that creation functions use when none is named, in every thread.
 
+    Parameters
+    ----------
+    device : str
+        Such as "numpy" or "torch:cuda"; see `pb.device`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.set_default_device("numpy")
     >>> pb.tensor([1.0]).device
@@ -144,8 +151,20 @@ def set_default_device(device: str) -> None:
 
 @contextmanager
 def device(name: str) -> Iterator[None]:
-    """Create tensors on device `name` inside the block.
+    """Create tensors on device `name` inside a `with` block.
 
+    Parameters
+    ----------
+    name : str
+        Such as "numpy", "torch:cpu", "torch:cuda", "torch:cuda:1", "jax:cpu" or "cupy".
+
+    Returns
+    -------
+    context manager
+        For `with pb.device(...):`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> with pb.device("numpy"):
     ...     pb.tensor([1.0]).device

@@ -107,6 +107,7 @@ class Backend:
         return lambda: self.to_numpy(flags).tolist()
 
     def is_complex(self, raw: Any) -> bool:
+        """Whether the elements are complex numbers."""
         return self.dtype_of(raw).kind == "complex"
 
     def from_scalar(self, value: Any) -> Any:

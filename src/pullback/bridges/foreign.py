@@ -16,11 +16,13 @@ import numpy as np
 from .. import backends, modes
 from ..autodiff.apply import apply
 from ..autodiff.base import resolved
+from ..autodiff.batching.stack import Stack
 from ..autodiff.creation import asarray
 from ..autodiff.forward import Dual, dual, primal_at, tangent_at, variable, vjp_of
 from ..autodiff.recipe import Recipe
+from ..autodiff.sites import user_site
 from ..autodiff.tables import TENSORS
-from ..errors import DeviceError, GradientError
+from ..errors import DeviceError, GradientError, VmapError
 from ..operations import Operation
 from ..tensors.tensor import Tensor
 
@@ -112,6 +114,12 @@ def _backward(g: tuple[Any, ...], xs: tuple[Any, ...], call: Call) -> tuple[Any,
 
 def record(call: Call, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Run `call` on tensors of its own library, as one operation of the graph."""
+    if any(type(x._raw) is Stack for x in tensors):
+        raise VmapError(
+            f"{user_site()}: {call.name} is a function of another library, which pb.vmap cannot run on many examples "
+            "at once. Write it for many examples with that library's own vmap and call it outside of pb.vmap, or in a "
+            "loop."
+        )
     if modes.is_recording() and any(isinstance(x, Dual) for x in tensors):
         return _with_tangents(call, tensors)
     tensors = [x.detach() if isinstance(x, Dual) else x for x in tensors]

@@ -32,12 +32,13 @@ def from_jax(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Parameters
     ----------
-    function
+    function : callable
         A pure function from JAX arrays to JAX arrays.
 
     Returns
     -------
-    A function on tensors.
+    callable
+        A function on tensors.
 
     Examples
     --------

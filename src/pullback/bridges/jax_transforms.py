@@ -36,16 +36,17 @@ def to_jax(function: Callable[..., Any], device: str | None = None) -> Callable[
 
     Parameters
     ----------
-    function
+    function : callable
         What computes with Pullback's tensors on the devices of its arguments, and returns tensors.
-    device
-        Run it there instead, for example on "numpy" or "torch:cpu": what JAX could not make part of its program. Inside
-        `jax.jit` and `jax.vmap` JAX calls back to it (`jax.pure_callback`, one example after the other), after it has
-        run once on zeros, which tells the shapes of its results.
+    device : str, optional
+        Run it there instead, for example on "numpy" or "torch:cpu": what JAX could not make part of its program.
+        Inside `jax.jit` and `jax.vmap` JAX calls back to it (`jax.pure_callback`, one example after the other),
+        after it has run once on zeros, which tells the shapes of its results.
 
     Returns
     -------
-    A function on JAX arrays.
+    callable
+        A function on JAX arrays.
 
     Examples
     --------

@@ -29,12 +29,13 @@ def to_torch(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Parameters
     ----------
-    function
+    function : callable
         What computes with Pullback's tensors and returns them, on the device of its arguments or another one.
 
     Returns
     -------
-    A function on torch tensors.
+    callable
+        A function on torch tensors.
 
     Examples
     --------

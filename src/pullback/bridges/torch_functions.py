@@ -37,12 +37,13 @@ def from_torch(function: Callable[..., Any]) -> Any:
 
     Parameters
     ----------
-    function
+    function : callable or torch.nn.Module
         What computes with torch tensors and returns torch tensors. It must not write to its arguments.
 
     Returns
     -------
-    A function on tensors; for a module, a `TorchModule`.
+    callable
+        A function on tensors; for a module, a `TorchModule`.
 
     Examples
     --------

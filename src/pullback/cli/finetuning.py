@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from argparse import Namespace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from ..finetune.plan import memory_plan
 from ..finetune.run import ADAPTER_FILES, Run
 from ..finetune.settings import Settings
 from ..finetune.texts import Texts
-from ..train.interruption import REASON
 from ..train.run_folder import REPORT
 from . import finetune_format as formats
 from .callbacks import Beginning, Notice, told_by_command
@@ -80,10 +78,10 @@ def fine_tune(
     if not is_quiet:
         trainer.callbacks += [train.Progress(), Notice()]
     with told_by_command():
-        history = made.fit(resume=resume, overwrite=overwrite)
-    if history.stop_reason == REASON:
+        made.fit(resume=resume, overwrite=overwrite)
+    if trainer.stop_signal is not None:
         print(f"stopped at step {trainer.step}; go on with: pullback finetune --resume --out {folder}")
-        return 128 + (trainer.stop_signal or signal.SIGINT)
+        return 128 + trainer.stop_signal
     results = made.results()
     OWNER.write(folder, RESULTS, json.dumps(results, indent=2) + "\n")
     for name in ADAPTER_FILES:

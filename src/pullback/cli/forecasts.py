@@ -37,7 +37,7 @@ def charts(model: Any, data: Data) -> list[str]:
         predicted = [measured[seen - 1], *((float(seen + t), float(value)) for t, value in enumerate(said[:, channel]))]
         lines = [Line("measured", measured, 0), Line("forecast", predicted, 1)]
         title = f"Channel {channel + 1}: {len(said)} steps ahead"
-        made.append(line_chart(lines, title=title, width=492, height=270))
+        made.append(line_chart(lines, title=title, width=400, height=240))
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping
@@ -12,7 +11,6 @@ from ..data import Batches
 from ..errors import ConfigurationError
 from ..functions import losses
 from ..optim import schedules
-from ..train.interruption import REASON
 from . import configuration as configurations, datasets, folders, forecasts, models, results
 from .callbacks import Beginning, Notice, told_by_command
 from .reading import Configuration, written
@@ -47,7 +45,7 @@ def _train(options: Namespace, configuration: Configuration, folder: Path, data:
         trainer.callbacks += [train.Progress(), Notice()]
     plan = configuration["train"]
     with told_by_command():
-        history = trainer.fit(
+        trainer.fit(
             batches,
             epochs=plan["epochs"],
             steps=plan["steps"],
@@ -56,9 +54,9 @@ def _train(options: Namespace, configuration: Configuration, folder: Path, data:
             resume=options.resume,
             overwrite=options.overwrite,
         )
-    if history.stop_reason == REASON:
+    if trainer.stop_signal is not None:
         print(f"stopped at step {trainer.step}; go on with: pullback train --resume --folder {folder}")
-        return 128 + (trainer.stop_signal or signal.SIGINT)
+        return 128 + trainer.stop_signal
     for line in results.written(trainer, test, data, configuration, folder):
         print(line)
     return 0
@@ -165,6 +163,7 @@ def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.
         keep=plan["keep"],
         seed=seed,
         compile=None if plan["compile"] else False,
+        progress=False,  # added unless `--quiet`
     )
     return trainer, batches, Batches(data.test, size)
 
@@ -185,7 +184,10 @@ def _loss(options: Mapping[str, Any]) -> Callable[[Any, Any], Any]:
         "mae": losses.l1_loss,
         "huber": lambda x, y: losses.huber_loss(x, y, delta=options["delta"]),
     }
-    return functions[options["kind"]]
+    chosen = functions[options["kind"]]
+    if chosen.__name__ == "<lambda>":
+        chosen.__qualname__ = options["kind"]  # as the report calls it
+    return chosen
 
 
 def _schedule(options: Mapping[str, Any], total: int) -> Any:

@@ -18,6 +18,13 @@ class ArrayDataset:
 
     An integer gives one sample, a slice or an array of integers a batch: a tuple with an entry for each array.
 
+    Parameters
+    ----------
+    *arrays : array
+        Arrays, tensors or lists, all as long along the first axis: inputs and targets, say.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> dataset = pb.data.ArrayDataset(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 0]))
     >>> len(dataset)
@@ -50,7 +57,7 @@ class ArrayDataset:
         return tuple([array[index] for array in self.arrays])
 
     def batch(self, indices: Any) -> tuple[Any, ...]:
-        """The samples at a slice or at an array of integers, as a batch."""
+        """The samples at `indices`, a slice or an array of integers, as a batch."""
         return self[indices]
 
     def __repr__(self) -> str:
@@ -102,8 +109,24 @@ class Subset:
 def random_split(dataset: Any, fractions: Sequence[float], seed: int = 0) -> list[Subset]:
     """Parts of a dataset that share no sample, together all of it, drawn at random; equal seeds give equal parts.
 
-    `fractions` add up to 1; a sample that rounding leaves over goes to the earliest part that lacks most.
+    A sample that rounding leaves over goes to the earliest part that lacks most.
 
+    Parameters
+    ----------
+    dataset : dataset
+        Anything with `len` that takes an integer.
+    fractions : sequence of float
+        The share of each part; together they are 1.
+    seed : int
+        Equal seeds give equal parts.
+
+    Returns
+    -------
+    list of Subset
+        Datasets themselves.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> training, validation = pb.data.random_split(list("abcdefghij"), [0.8, 0.2], seed=1)
     >>> len(training), len(validation)

@@ -16,17 +16,35 @@ _KEPT = ("length", "batch_size", "shuffle", "drop_last", "seed")  # what must no
 
 
 class Batches:
-    """A dataset in batches: one pass of a `for` loop is (the rest of) one epoch, the next pass the epoch after it.
+    """A dataset in batches, to be gone through by `for` loops, one epoch in each.
 
-    The order of an epoch depends on `seed` and the number of the epoch alone, and so do the random numbers that a
-    dataset, `collate` and `transform` take from `pb.random`. `state_dict` says which batch comes next, whatever
-    `prefetch` (the number of batches that a thread makes in advance) has made already. A loop left by `break` is gone
-    on with by the next one; `restart` begins an epoch anew.
+    A batch is a tuple with an array for each array of the dataset. The order of an epoch depends on `seed` and the
+    number of the epoch alone, and so do the random numbers that a dataset, `collate` and `transform` take from
+    `pb.random`. `state_dict` says which batch comes next. A loop left by `break` is gone on with by the next one;
+    `restart` begins an epoch anew.
 
-    An array, or a tuple of arrays, stands for an `ArrayDataset` of them. Any other dataset has `len` and takes an
-    integer; one that also has `batch(indices)` is asked for whole batches, otherwise `collate` puts a list of samples
-    together (by default array by array). `transform` changes a batch.
+    Parameters
+    ----------
+    dataset : array, tuple of array or dataset
+        An array, or a tuple of arrays, stands for an `ArrayDataset` of them. Any other dataset has `len` and takes
+        an integer; one that also has `batch(indices)` is asked for whole batches.
+    batch_size : int
+        Samples in a batch.
+    shuffle : bool
+        Whether each epoch has an order of its own.
+    seed : int
+        It determines these orders.
+    drop_last : bool
+        Whether a last batch that is smaller is left out.
+    prefetch : int
+        How many batches a thread makes in advance.
+    collate : callable, optional
+        It makes a batch of a list of samples; by default array by array.
+    transform : callable, optional
+        It takes a batch and returns another one.
 
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> batches = pb.data.Batches(pb.data.ArrayDataset(np.arange(5)), batch_size=2, shuffle=True, seed=1)
     >>> len(batches)
@@ -119,7 +137,7 @@ class Batches:
         return {"epoch": self.epoch, "position": self.position, **{name: getattr(self, name) for name in _KEPT}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken; refused if the batches to come would be others."""
+        """Go on from where `state` was taken by `state_dict`; refused if the batches to come would be others."""
         changed = [name for name in _KEPT if name in state and state[name] != getattr(self, name)]
         if changed:
             raise ConfigurationError(

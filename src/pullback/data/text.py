@@ -13,6 +13,8 @@ from ..tensors.tensor import Tensor
 class Characters:
     """The characters of a text, numbered in their order in Unicode.
 
+    `alphabet` has each of them once; `Characters.of(text)` finds them in a text.
+
     >>> import pullback as pb
     >>> characters = pb.data.Characters.of("hello")
     >>> len(characters), characters.encode("hole")
@@ -60,6 +62,17 @@ class TextWindows:
 
     Sample i starts at `i * stride`; without a stride windows follow each other, sharing no input.
 
+    Parameters
+    ----------
+    tokens : array of int
+        The numbers of a text's tokens, one after the other.
+    length : int
+        How many tokens are in a window.
+    stride : int, optional
+        How far apart windows begin, by default `length`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> windows = pb.data.TextWindows(np.arange(8), length=3)
     >>> len(windows)
@@ -94,7 +107,7 @@ class TextWindows:
         return self.batch(index)
 
     def batch(self, indices: Any) -> tuple[Any, Any]:
-        """The windows at a slice or at an array of integers, as a batch: two arrays (windows, length)."""
+        """The windows at `indices`, a slice or integers: two arrays (windows, length), as for a single one."""
         if isinstance(indices, slice):
             indices = np.arange(len(self))[indices]
         places = (np.asarray(indices) * self.stride)[:, None] + np.arange(self.length + 1)

@@ -17,6 +17,17 @@ from .safetensors import read_arrays, write_arrays
 def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors or arrays of any library, by name, to a safetensors file; whole or not at all.
 
+    Parameters
+    ----------
+    tensors : mapping of str to array
+        Tensors or arrays of any library, by name, such as `model.state_dict()`.
+    path : str or path
+        Where to write. A file that is there is replaced only when the new one is complete.
+    metadata : mapping of str to str, optional
+        Other strings to keep in the file's head.
+
+    Examples
+    --------
     >>> import pullback as pb, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
     >>> pb.save({"weight": pb.eye(2)}, path)
@@ -45,12 +56,18 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool 
         A safetensors file, of any program.
     device : str, optional
         Where the tensors go, by default "numpy".
-    mmap : bool, optional
+    mmap : bool
         Whether to leave the values in the file until they are used.
 
     Returns
     -------
     dict of str to Tensor
+        The tensors by name, such as `model.load_state_dict` takes; they require no gradient.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is cut off, damaged or of another format.
 
     Examples
     --------

@@ -81,6 +81,7 @@ def _learn_to_read(model: LanguageModel, samples: list[Sample], callbacks: Itera
         schedule=schedule_for(settings, steps),
         clip_norm=settings.clip_norm,
         callbacks=list(callbacks),
+        progress=False,
     )
     trainer.fit(PackedBatches(samples, _BATCH, LENGTH), steps=steps)
 

@@ -1,11 +1,9 @@
-"""What a run takes: tokens per second, and the most memory so far."""
+"""What a run takes: the most memory so far."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from time import perf_counter
-from typing import Callable
 
 from .. import train
 from ..backends import for_device
@@ -48,22 +46,12 @@ def _of_process() -> int | None:
 
 
 class Measures(train.Callback):
-    """Adds "tokens_per_second" and "memory_gib" to the record of every step, for those who hear of it after this.
+    """Adds "memory_gib", the most memory so far, to the record of every step, for those who hear of it after this."""
 
-    `tokens` says how many tokens were given to the model so far.
-    """
-
-    def __init__(self, tokens: Callable[[], int], device: str) -> None:
-        self._tokens = tokens
+    def __init__(self, device: str) -> None:
         self._device = device
 
-    def on_start(self, trainer: train.Trainer) -> None:
-        self._mark, self._before = perf_counter(), self._tokens()
-
     def on_step(self, trainer: train.Trainer, record: train.Record) -> None:
-        now, tokens = perf_counter(), self._tokens()
-        record["tokens_per_second"] = (tokens - self._before) / (now - self._mark)
         peak = peak_memory(self._device)
         if peak is not None:
             record["memory_gib"] = peak / 2**30
-        self._mark, self._before = now, tokens

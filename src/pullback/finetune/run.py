@@ -29,7 +29,7 @@ class Run:
         schedule = schedule_for(settings, self.steps)
         self.model = loaded(settings.model, settings.device, settings.dtype, quant=settings.quant)
         peft.add_lora(self.model, lora_config(settings), settings.seed)
-        callbacks: list[train.Callback] = [Measures(lambda: texts.batches.tokens_given, settings.device)]
+        callbacks: list[train.Callback] = [Measures(settings.device)]
         if folder is not None:
             title = f"Fine-tuning of {Path(settings.model).name}"
             callbacks += [train.JsonLines(), train.Report(title=title)]

@@ -59,6 +59,7 @@ def trainer_for(settings: Settings, model: LanguageModel, **options: Any) -> Tra
         keep=settings.keep,
         seed=settings.seed,
         compile=None if settings.compile else False,
+        progress=False,  # the command line says who watches
         **options,
     )
 

@@ -32,8 +32,20 @@ _logsumexp = call_for("logsumexp")
 
 @fast_path
 def relu(x: Any) -> Tensor:
-    """max(x, 0); its gradient at 0 is 0.
+    """max(x, 0) for each element of `x`; its gradient at 0 is 0.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.relu(pb.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
@@ -43,8 +55,20 @@ def relu(x: Any) -> Tensor:
 
 @fast_path
 def sigmoid(x: Any) -> Tensor:
-    """1 / (1 + exp(-x)), for any x without overflow.
+    """1 / (1 + exp(-x)) for each element of `x`, a number between 0 and 1, without overflow.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.sigmoid(pb.tensor([-1000.0, 0.0, 1000.0]))
     tensor([0. , 0.5, 1. ])
@@ -54,7 +78,7 @@ def sigmoid(x: Any) -> Tensor:
 
 @fast_path
 def log_sigmoid(x: Any) -> Tensor:
-    """log(sigmoid(x)), also where sigmoid(x) is too small to be represented.
+    """log(sigmoid(x)) for each element of `x`, also where sigmoid(x) is too small to be represented.
 
     >>> import pullback as pb
     >>> pb.log_sigmoid(pb.tensor([-1000.0, 1000.0]))
@@ -65,8 +89,20 @@ def log_sigmoid(x: Any) -> Tensor:
 
 @fast_path
 def silu(x: Any) -> Tensor:
-    """x sigmoid(x), also called swish.
+    """x sigmoid(x) for each element of `x`, also called swish.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.silu(pb.tensor([0.0, 20.0]))
     tensor([ 0., 20.])
@@ -75,8 +111,22 @@ def silu(x: Any) -> Tensor:
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
-    """x where it is positive, `negative_slope` times x elsewhere.
+    """Each element of `x` where it is positive, `negative_slope` times it elsewhere.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    negative_slope : float
+        The slope below zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.leaky_relu(pb.tensor([-2.0, 3.0]), 0.5)
     tensor([-1.,  3.])
@@ -85,8 +135,22 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, alpha (exp(x) - 1) elsewhere.
+    """Each element of `x` where it is positive, alpha (exp(x) - 1) elsewhere.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    alpha : float
+        Minus the limit far below zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.elu(pb.tensor([-1000.0, 3.0]), alpha=0.5)
     tensor([-0.5,  3. ])
@@ -95,8 +159,22 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(x: Any, approximate: str = "none") -> Tensor:
-    """x times the normal distribution function of x; `approximate="tanh"` is the usual approximation of it.
+    """Each element of `x` times the normal distribution function at it.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    approximate : str
+        "none" is exact; "tanh" is the usual approximation by a hyperbolic tangent.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.gelu(pb.tensor([-10.0, 0.0, 10.0])).tolist()[1:]
     [0.0, 10.0]
@@ -109,6 +187,20 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
 def softplus(x: Any, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta x)) / beta, exact for any x: there is no threshold beyond which it is replaced.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    beta : float
+        How sharp the bend at zero is.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.softplus(pb.tensor([-1000.0, 1000.0]))
     tensor([   0., 1000.])
@@ -131,6 +223,20 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 
     A row of -inf alone has no softmax: it gives NaN. float16 and bfloat16 are summed in float32.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape: logits.
+    axis : int or tuple of int
+        Over which axes results add up to one, by default the last one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, from 0 to 1.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.softmax(pb.tensor([[1000.0, 1000.0], [0.0, -1000.0]]), axis=1)
     tensor([[0.5, 0.5],
@@ -143,6 +249,20 @@ def softmax(x: Any, axis: Axis = -1) -> Tensor:
 def log_softmax(x: Any, axis: Axis = -1) -> Tensor:
     """log(softmax(x)), also where softmax(x) is too small to be represented.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape: logits.
+    axis : int or tuple of int
+        Over which axes, by default the last one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, at most 0.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.log_softmax(pb.tensor([0.0, -1000.0]))
     tensor([    0., -1000.])
@@ -156,6 +276,22 @@ def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False) -> Tenso
 
     Of -inf alone, or of nothing, it is -inf, with a gradient of zero.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int or tuple of int, optional
+        Over which axes; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.logsumexp(pb.tensor([[1000.0, -1000.0], [-float("inf"), -float("inf")]]), axis=1)
     tensor([1000.,  -inf])

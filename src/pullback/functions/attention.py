@@ -34,11 +34,35 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query @ key.mT * scale + attn_mask) @ value, for arrays (..., heads, length, width).
 
-    `attn_mask` broadcasts to the scores: a boolean one shows where it is True, another one is added and may have a
-    gradient. With `is_causal` query i sees keys 0 to i. A query that sees no key gives zeros. `scale` is
-    1 / sqrt(width) if not given. With `enable_gqa` key and value may have fewer heads, each for several heads of query
-    in a row. Dropout zeroes shares with probability `dropout_p`. The scores are never in memory all at once.
+    The scores are never in memory all at once. A query that sees no key gives zeros.
 
+    Parameters
+    ----------
+    query : array
+        (..., heads, queries, width).
+    key : array
+        (..., heads, keys, width).
+    value : array
+        (..., heads, keys, width of values).
+    attn_mask : array, optional
+        It broadcasts to the scores (..., heads, queries, keys). Truth values: True is seen. Numbers are added to
+        the scores, and may have a gradient.
+    dropout_p : float
+        The probability that a share is set to zero. It counts whenever it is not 0.
+    is_causal : bool
+        Whether query i sees keys 0 to i only.
+    scale : float, optional
+        What scores are multiplied by, by default 1 / sqrt(width).
+    enable_gqa : bool
+        Whether key and value may have fewer heads, each for several heads of query in a row.
+
+    Returns
+    -------
+    Tensor
+        (..., heads, queries, width of values).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> x = pb.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> pb.scaled_dot_product_attention(x, x, pb.tensor([[1.0], [3.0]]), is_causal=True, scale=0.0)
@@ -136,6 +160,7 @@ def rotary_tables(
     """The cosines and sines (positions, width) that `rotary_embedding` turns pairs of elements by.
 
     Pair i turns by position / base ** (2 i / width). `length` is a number of positions from 0 on, or the positions.
+    With `interleaved` the elements of a pair are neighbours.
 
     >>> import pullback as pb
     >>> cos, sin = pb.rotary_tables(3, 4)
@@ -161,9 +186,24 @@ def _numbers(positions: Any) -> Any:
 def rotary_embedding(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Tensor:
     """Turn pairs of elements of `x` (..., length, width) by angles that grow with the position.
 
-    The result is x * cos + rotate(x) * sin, where rotate makes (-b, a) of a pair (a, b). The elements of a pair are
-    width / 2 apart, or neighbours with `interleaved`. Tables (see `rotary_tables`) broadcast to `x`.
+    The result is x * cos + rotate(x) * sin, where rotate makes (-b, a) of a pair (a, b).
 
+    Parameters
+    ----------
+    x : array
+        (..., length, width).
+    cos, sin : array
+        Tables (length, width) that broadcast to `x`, as `rotary_tables` makes them.
+    interleaved : bool
+        Whether the elements of a pair are neighbours; otherwise they are width / 2 apart.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.rotary_embedding(pb.tensor([[1.0, 2.0]]), pb.tensor([[0.0, 0.0]]), pb.tensor([[1.0, 1.0]]))
     tensor([[-2.,  1.]])

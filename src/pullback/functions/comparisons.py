@@ -21,7 +21,7 @@ __all__ = [
 
 
 def equal(x1: Any, x2: Any, /) -> Tensor:
-    """x1 == x2.
+    """Whether x1 == x2, element by element.
 
     >>> import pullback as pb
     >>> pb.equal(pb.asarray([1, 2]), 2)
@@ -31,7 +31,7 @@ def equal(x1: Any, x2: Any, /) -> Tensor:
 
 
 def not_equal(x1: Any, x2: Any, /) -> Tensor:
-    """x1 != x2.
+    """Whether x1 != x2, element by element.
 
     >>> import pullback as pb
     >>> pb.not_equal(pb.asarray([1, 2]), 2)
@@ -41,7 +41,7 @@ def not_equal(x1: Any, x2: Any, /) -> Tensor:
 
 
 def less(x1: Any, x2: Any, /) -> Tensor:
-    """x1 < x2.
+    """Whether x1 < x2, element by element.
 
     >>> import pullback as pb
     >>> pb.less(pb.asarray([1, 2]), 2)
@@ -51,7 +51,7 @@ def less(x1: Any, x2: Any, /) -> Tensor:
 
 
 def less_equal(x1: Any, x2: Any, /) -> Tensor:
-    """x1 <= x2.
+    """Whether x1 <= x2, element by element.
 
     >>> import pullback as pb
     >>> pb.less_equal(pb.asarray([1, 2]), 1)
@@ -61,7 +61,7 @@ def less_equal(x1: Any, x2: Any, /) -> Tensor:
 
 
 def greater(x1: Any, x2: Any, /) -> Tensor:
-    """x1 > x2.
+    """Whether x1 > x2, element by element.
 
     >>> import pullback as pb
     >>> pb.greater(pb.asarray([1, 2]), 1)
@@ -71,7 +71,7 @@ def greater(x1: Any, x2: Any, /) -> Tensor:
 
 
 def greater_equal(x1: Any, x2: Any, /) -> Tensor:
-    """x1 >= x2.
+    """Whether x1 >= x2, element by element.
 
     >>> import pullback as pb
     >>> pb.greater_equal(pb.asarray([1, 2]), 2)
@@ -81,7 +81,7 @@ def greater_equal(x1: Any, x2: Any, /) -> Tensor:
 
 
 def isfinite(x: Any, /) -> Tensor:
-    """Whether neither infinite nor NaN.
+    """Whether each element of `x` is neither infinite nor NaN.
 
     >>> import pullback as pb
     >>> pb.isfinite(pb.asarray([1.0, pb.inf]))
@@ -91,7 +91,7 @@ def isfinite(x: Any, /) -> Tensor:
 
 
 def isinf(x: Any, /) -> Tensor:
-    """Whether infinite.
+    """Whether each element of `x` is infinite.
 
     >>> import pullback as pb
     >>> pb.isinf(pb.asarray([1.0, -pb.inf]))
@@ -101,7 +101,7 @@ def isinf(x: Any, /) -> Tensor:
 
 
 def isnan(x: Any, /) -> Tensor:
-    """Whether NaN.
+    """Whether each element of `x` is NaN.
 
     >>> import pullback as pb
     >>> pb.isnan(pb.asarray([1.0, pb.nan]))
@@ -114,7 +114,7 @@ def isnan(x: Any, /) -> Tensor:
 
 
 def logical_and(x1: Any, x2: Any, /) -> Tensor:
-    """Whether both are true.
+    """Whether both of two truth values are true, element by element.
 
     >>> import pullback as pb
     >>> pb.logical_and(pb.asarray([True, False]), True)
@@ -124,7 +124,7 @@ def logical_and(x1: Any, x2: Any, /) -> Tensor:
 
 
 def logical_or(x1: Any, x2: Any, /) -> Tensor:
-    """Whether one is true.
+    """Whether at least one of two truth values is true, element by element.
 
     >>> import pullback as pb
     >>> pb.logical_or(pb.asarray([True, False]), False)
@@ -134,7 +134,7 @@ def logical_or(x1: Any, x2: Any, /) -> Tensor:
 
 
 def logical_xor(x1: Any, x2: Any, /) -> Tensor:
-    """Whether exactly one is true.
+    """Whether exactly one of two truth values is true, element by element.
 
     >>> import pullback as pb
     >>> pb.logical_xor(pb.asarray([True, False]), True)
@@ -144,7 +144,7 @@ def logical_xor(x1: Any, x2: Any, /) -> Tensor:
 
 
 def logical_not(x: Any, /) -> Tensor:
-    """Whether false.
+    """Whether each truth value in `x` is false.
 
     >>> import pullback as pb
     >>> pb.logical_not(pb.asarray([True, False]))
@@ -154,7 +154,7 @@ def logical_not(x: Any, /) -> Tensor:
 
 
 def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
-    """The bits set in both.
+    """The bits that are set in both of two integers, element by element.
 
     >>> import pullback as pb
     >>> pb.bitwise_and(pb.asarray([6]), 3)
@@ -164,7 +164,7 @@ def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
 
 
 def bitwise_or(x1: Any, x2: Any, /) -> Tensor:
-    """The bits set in one or both.
+    """The bits that are set in at least one of two integers, element by element.
 
     >>> import pullback as pb
     >>> pb.bitwise_or(pb.asarray([6]), 3)
@@ -174,7 +174,7 @@ def bitwise_or(x1: Any, x2: Any, /) -> Tensor:
 
 
 def bitwise_xor(x1: Any, x2: Any, /) -> Tensor:
-    """The bits set in exactly one.
+    """The bits that are set in exactly one of two integers, element by element.
 
     >>> import pullback as pb
     >>> pb.bitwise_xor(pb.asarray([6]), 3)
@@ -184,7 +184,7 @@ def bitwise_xor(x1: Any, x2: Any, /) -> Tensor:
 
 
 def bitwise_invert(x: Any, /) -> Tensor:
-    """All bits flipped.
+    """Each integer of `x` with all its bits flipped.
 
     >>> import pullback as pb
     >>> pb.bitwise_invert(pb.asarray([0, 1]))
@@ -194,7 +194,7 @@ def bitwise_invert(x: Any, /) -> Tensor:
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
-    """x1 * 2**x2.
+    """x1 * 2**x2 for integers, element by element: bits moved to the left.
 
     >>> import pullback as pb
     >>> pb.bitwise_left_shift(pb.asarray([1]), 3)
@@ -204,7 +204,7 @@ def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Tensor:
-    """x1 // 2**x2.
+    """x1 // 2**x2 for integers, element by element: bits moved to the right.
 
     >>> import pullback as pb
     >>> pb.bitwise_right_shift(pb.asarray([8]), 3)

@@ -29,10 +29,28 @@ def cond(
 ) -> Any:
     """`true_function(*operands)` if the predicate holds, else `false_function(*operands)`; a tree of tensors.
 
-    The predicate is a bool, a number, or a tensor of one element. Only the chosen function is called, and gradients
-    reach its operands and the tensors that it captured. In a compiled program whose predicate is not known when it is
-    compiled, both are computed and one result is selected: they must then agree in structure, shapes and dtypes.
+    Only the chosen function is called, and gradients reach its operands and the tensors that it captured. In a compiled
+    program whose predicate is not known when it is compiled, both are computed and one result is selected: they must
+    then agree in structure, shapes and dtypes.
 
+    Parameters
+    ----------
+    predicate : bool, number or Tensor
+        What decides; a tensor has one element.
+    true_function : callable
+        Called with the operands if the predicate holds.
+    false_function : callable
+        Called with the operands otherwise.
+    *operands : any
+        The arguments of both functions.
+
+    Returns
+    -------
+    tree of Tensor
+        What the function returned.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> x = pb.tensor([3.0, -4.0], requires_grad=True)
     >>> y = pb.cond(x.sum() > 0, lambda x: x * x, lambda x: -x, x)
@@ -59,13 +77,31 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Call `carry, y = function(carry, x)` for every slice of `xs` along its first axis; (last carry, stacked ys).
+    """Call `carry, y = function(carry, x)` for every slice of `xs` along its first axis, one after the other.
 
-    Carry, `xs` and y may be trees. The carry keeps its structure, shapes and dtypes; a Python number in `initial`
-    takes the dtype of the floats beside it. Without `xs` the function gets None, `length` times. With `reverse` the
-    last slice comes first; the outputs still lie where their slices do. If there are no slices, the function is called
-    once on zeros, to see what its outputs are like.
+    If there are no slices, the function is called once on zeros, to see what its outputs are like.
 
+    Parameters
+    ----------
+    function : callable
+        It takes the carry and a slice, and returns the next carry and an output. Both may be trees.
+    initial : tree
+        The first carry. It keeps its structure, shapes and dtypes; a Python number in it takes the dtype of the
+        floats beside it.
+    xs : tree of array, optional
+        What to take slices of. Without it the function gets None, `length` times.
+    length : int, optional
+        The number of steps, where there is no `xs`.
+    reverse : bool
+        Whether the last slice comes first; the outputs still lie where their slices do.
+
+    Returns
+    -------
+    tuple
+        (last carry, outputs stacked along a new first axis).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> x = pb.tensor([1.0, 2.0, 3.0], requires_grad=True)
     >>> last, products = pb.scan(lambda product, x: (product * x, product * x), 1.0, x)
@@ -123,10 +159,28 @@ def while_loop(
 ) -> Any:
     """`carry = body(carry)` while `condition(carry)` holds, at most `max_steps` times; the last carry.
 
-    The carry may be a tree; it keeps its structure, shapes and dtypes. Steps are recorded one by one, so every mode of
-    differentiation works. A compiled program whose condition is not known when it is compiled needs `max_steps`, and
-    always takes so many steps; those after the condition failed change nothing.
+    Steps are recorded one by one, so every mode of differentiation works. A compiled program whose condition is not
+    known when it is compiled needs `max_steps`, and always takes so many steps; those after the condition failed change
+    nothing.
 
+    Parameters
+    ----------
+    condition : callable
+        It takes the carry and says whether to go on: a bool, or a tensor of one element.
+    body : callable
+        It takes the carry and returns the next one.
+    initial : tree
+        The first carry. It keeps its structure, shapes and dtypes.
+    max_steps : int, optional
+        The most steps that are taken.
+
+    Returns
+    -------
+    tree of Tensor
+        The last carry.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> x = pb.tensor(1.5, requires_grad=True)
     >>> y = pb.while_loop(lambda y: y < 10, lambda y: 2 * y, x)

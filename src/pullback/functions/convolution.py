@@ -28,9 +28,32 @@ def conv1d(
 ) -> Tensor:
     """Slide `weight` (features, channels / groups, width) over `x` (samples, channels, width).
 
-    `padding` is a number of zeros at both ends, "valid" (none), or "same" (as many as keep the width).
-    The axis of samples may be left out. As everywhere in deep learning, the kernel is not flipped.
+    As everywhere in deep learning, the kernel is not flipped.
 
+    Parameters
+    ----------
+    x : array
+        (samples, channels, width), or (channels, width).
+    weight : array
+        (features, channels / groups, kernel width).
+    bias : array, optional
+        (features,).
+    stride : int
+        How far the kernel moves from one result to the next.
+    padding : int or str
+        Zeros at both ends; "valid" for none, "same" for as many as keep the width.
+    dilation : int
+        The distance between the elements that the kernel sees.
+    groups : int
+        Parts that channels and features are split into; each part of the features sees its own channels.
+
+    Returns
+    -------
+    Tensor
+        (samples, features, new width).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.conv1d(pb.tensor([[[1.0, 2.0, 3.0, 4.0]]]), pb.tensor([[[1.0, 0.0, -1.0]]]))
     tensor([[[-2., -2.]]])
@@ -49,8 +72,33 @@ def conv2d(
 ) -> Tensor:
     """Slide `weight` (features, channels / groups, height, width) over `x` (samples, channels, height, width).
 
-    The arguments are those of `conv1d`, each a number or one per axis.
+    A number for `stride`, `padding` or `dilation` counts for both axes; a pair has one for each. As everywhere in deep
+    learning, the kernel is not flipped.
 
+    Parameters
+    ----------
+    x : array
+        (samples, channels, height, width), or (channels, height, width).
+    weight : array
+        (features, channels / groups, kernel height, kernel width).
+    bias : array, optional
+        (features,).
+    stride : int or pair of int
+        How far the kernel moves from one result to the next.
+    padding : int, pair of int or str
+        Zeros at both ends; "valid" for none, "same" for as many as keep the size.
+    dilation : int or pair of int
+        The distance between the elements that the kernel sees.
+    groups : int
+        Parts that channels and features are split into; each part of the features sees its own channels.
+
+    Returns
+    -------
+    Tensor
+        (samples, features, new height, new width).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> image, kernel = pb.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), pb.tensor([[[[1.0, 1.0], [1.0, 1.0]]]])
     >>> pb.conv2d(image, kernel, bias=pb.tensor([0.5])).item()
@@ -70,7 +118,7 @@ def conv3d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Slide `weight` (features, channels / groups, depth, height, width) over volumes; see `conv1d`.
+    """Slide `weight` (features, channels / groups, depth, height, width) over volumes; see `conv2d`.
 
     >>> import numpy as np, pullback as pb
     >>> pb.conv3d(np.ones((2, 3, 4, 5, 6)), np.ones((7, 3, 2, 2, 2)), stride=(1, 2, 2)).shape
@@ -91,8 +139,8 @@ def conv_transpose1d(
 ) -> Tensor:
     """The transpose of `conv1d` as a linear map: it goes from that one's results to its inputs.
 
-    `weight` is (channels, features / groups, width). With a stride several widths lead to the same result of
-    `conv1d`; `output_padding` adds to the smallest one.
+    `weight` is (channels, features / groups, width). With a stride several widths lead to the same result of `conv1d`;
+    `output_padding` adds to the smallest one. The arguments are those of `conv_transpose2d`.
 
     >>> import pullback as pb
     >>> pb.conv_transpose1d(pb.tensor([[[1.0, 2.0]]]), pb.tensor([[[1.0, 10.0]]]), stride=2)
@@ -111,8 +159,34 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The transpose of `conv2d` as a linear map; see `conv_transpose1d`.
+    """The transpose of `conv2d` as a linear map: it goes from that one's results to its inputs.
 
+    Parameters
+    ----------
+    x : array
+        (samples, channels, height, width), or (channels, height, width).
+    weight : array
+        (channels, features / groups, kernel height, kernel width).
+    bias : array, optional
+        (features,).
+    stride : int or pair of int
+        How far apart neighbours of `x` are in the result.
+    padding : int or pair of int
+        What is cut off the result at both ends.
+    output_padding : int or pair of int
+        What is added at one end: with a stride several sizes lead to the same result of `conv2d`.
+    groups : int
+        Parts that channels and features are split into.
+    dilation : int or pair of int
+        The distance between the elements of the kernel.
+
+    Returns
+    -------
+    Tensor
+        (samples, features, new height, new width).
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.conv_transpose2d(np.ones((1, 8, 5, 5)), np.ones((8, 4, 3, 3)), stride=2, padding=1, output_padding=1).shape
     (1, 4, 10, 10)
@@ -130,7 +204,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The transpose of `conv3d` as a linear map; see `conv_transpose1d`.
+    """The transpose of `conv3d` as a linear map; see `conv_transpose2d`.
 
     >>> import numpy as np, pullback as pb
     >>> pb.conv_transpose3d(np.ones((1, 2, 3, 3, 3)), np.ones((2, 1, 2, 2, 2)), stride=2).shape

@@ -41,6 +41,24 @@ _KINDS: dict[str, tuple[str, ...]] = {
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """`x` in another dtype; the gradient comes back in the dtype of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Numbers of any dtype.
+    dtype : dtype
+        The new one, such as `pb.float64`. Floats become integers by cutting off what is behind the point.
+    copy : bool
+        With False `x` itself is returned if it has that dtype already.
+    device : str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.astype(pb.asarray([1.5, 2.5]), pb.int32)
     tensor([1, 2], dtype=int32)
@@ -59,7 +77,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = Non
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether promotion can lead from one dtype to another.
+    """Whether promotion can lead from the dtype `from_` (or that of a tensor) to the dtype `to`.
 
     >>> import pullback as pb
     >>> pb.can_cast(pb.int8, pb.float32), pb.can_cast(pb.float64, pb.float32)
@@ -87,6 +105,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 class finfo:
     """The limits of a floating-point dtype; of a complex one, those of its parts.
+
+    `type` is the dtype, a tensor or an array of it. The result has `bits`, `eps`, `max`, `min`, `smallest_normal`,
+    `dtype`.
 
     >>> import pullback as pb
     >>> pb.finfo(pb.float32).bits, pb.finfo(pb.float64).eps
@@ -118,6 +139,8 @@ class finfo:
 
 class iinfo:
     """The limits of an integer dtype.
+
+    `type` is the dtype, a tensor or an array of it. The result has `bits`, `max`, `min`, `dtype`.
 
     >>> import pullback as pb
     >>> pb.iinfo(pb.int8).min, pb.iinfo(pb.uint8).max

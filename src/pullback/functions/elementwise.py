@@ -27,7 +27,7 @@ __all__ = [
 
 @fast_path
 def add(x: Any, y: Any) -> Tensor:
-    """x + y.
+    """The sum x + y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
     >>> pb.add(pb.asarray([1.0, 2.0]), 1.0)
@@ -38,7 +38,7 @@ def add(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def subtract(x: Any, y: Any) -> Tensor:
-    """x - y.
+    """The difference x - y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
     >>> pb.subtract(pb.asarray([1.0, 2.0]), 1.0)
@@ -49,7 +49,7 @@ def subtract(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def multiply(x: Any, y: Any) -> Tensor:
-    """x * y.
+    """The product x * y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
     >>> pb.multiply(pb.asarray([1.0, 2.0]), 3.0)
@@ -60,7 +60,7 @@ def multiply(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def divide(x: Any, y: Any) -> Tensor:
-    """x / y.
+    """The quotient x / y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
     >>> pb.divide(pb.asarray([1.0, 2.0]), 2.0)
@@ -71,7 +71,7 @@ def divide(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def floor_divide(x: Any, y: Any) -> Tensor:
-    """The largest integer not above x / y; its gradient is zero.
+    """The largest integer not above x / y, element by element; its gradient is zero.
 
     >>> import pullback as pb
     >>> pb.floor_divide(pb.asarray([7, -7]), 2)
@@ -82,7 +82,7 @@ def floor_divide(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def remainder(x: Any, y: Any) -> Tensor:
-    """x - y * floor_divide(x, y): it has the sign of y.
+    """What is left of `x` divided by `y`: x - y * floor_divide(x, y), which has the sign of `y`.
 
     >>> import pullback as pb
     >>> pb.remainder(pb.asarray([7, -7]), 3)
@@ -93,8 +93,22 @@ def remainder(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def pow(x: Any, y: Any) -> Tensor:
-    """x ** y; the gradient in y is zero where x is not positive.
+    """`x` to the power `y`, element by element; the gradient in `y` is zero where `x` is not positive.
 
+    Parameters
+    ----------
+    x : array
+        The bases.
+    y : array
+        The exponents. One of the two may be a Python number; shapes are broadcast.
+
+    Returns
+    -------
+    Tensor
+        Of the common shape.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.pow(pb.asarray([2.0, 3.0]), 2.0)
     tensor([4., 9.])
@@ -104,7 +118,7 @@ def pow(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def negative(x: Any) -> Tensor:
-    """-x.
+    """-x for each element of `x`.
 
     >>> import pullback as pb
     >>> pb.negative(pb.asarray([1.0, -2.0]))
@@ -115,7 +129,7 @@ def negative(x: Any) -> Tensor:
 
 @fast_path
 def positive(x: Any) -> Tensor:
-    """+x.
+    """+x: the elements of `x` as they are.
 
     >>> import pullback as pb
     >>> pb.positive(pb.asarray([1.0, -2.0]))
@@ -126,8 +140,20 @@ def positive(x: Any) -> Tensor:
 
 @fast_path
 def square(x: Any) -> Tensor:
-    """x * x.
+    """The square of each element of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.square(pb.asarray([1.0, -2.0]))
     tensor([1., 4.])
@@ -137,8 +163,20 @@ def square(x: Any) -> Tensor:
 
 @fast_path
 def sqrt(x: Any) -> Tensor:
-    """The square root.
+    """The square root of each element of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape. Negative real numbers give NaN.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.sqrt(pb.asarray([4.0, 9.0]))
     tensor([2., 3.])
@@ -148,7 +186,7 @@ def sqrt(x: Any) -> Tensor:
 
 @fast_path
 def reciprocal(x: Any) -> Tensor:
-    """1 / x.
+    """1 / x for each element of `x`.
 
     >>> import pullback as pb
     >>> pb.reciprocal(pb.asarray([2.0, 4.0]))
@@ -162,18 +200,30 @@ def reciprocal(x: Any) -> Tensor:
 
 @fast_path
 def exp(x: Any) -> Tensor:
-    """e to the power x.
+    """e to the power of each element of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
-    >>> pb.exp(pb.asarray([0.0]))
-    tensor([1.])
+    >>> pb.exp(pb.asarray([0.0, -1000.0]))
+    tensor([1., 0.])
     """
     return apply(OPERATIONS["exp"], (x,))
 
 
 @fast_path
 def expm1(x: Any) -> Tensor:
-    """exp(x) - 1, exact for small x.
+    """exp(x) - 1 for each element of `x`, exact for small ones.
 
     >>> import pullback as pb
     >>> pb.expm1(pb.asarray([0.0]))
@@ -184,8 +234,20 @@ def expm1(x: Any) -> Tensor:
 
 @fast_path
 def log(x: Any) -> Tensor:
-    """The natural logarithm.
+    """The natural logarithm of each element of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape. 0 gives -inf, and negative real numbers give NaN.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.log(pb.asarray([1.0]))
     tensor([0.])
@@ -195,7 +257,7 @@ def log(x: Any) -> Tensor:
 
 @fast_path
 def log1p(x: Any) -> Tensor:
-    """log(1 + x), exact for small x.
+    """log(1 + x) for each element of `x`, exact for small ones.
 
     >>> import pullback as pb
     >>> pb.log1p(pb.asarray([0.0]))
@@ -206,7 +268,7 @@ def log1p(x: Any) -> Tensor:
 
 @fast_path
 def log2(x: Any) -> Tensor:
-    """The logarithm to base 2.
+    """The logarithm to base 2 of each element of `x`.
 
     >>> import pullback as pb
     >>> pb.log2(pb.asarray([8.0]))
@@ -217,7 +279,7 @@ def log2(x: Any) -> Tensor:
 
 @fast_path
 def log10(x: Any) -> Tensor:
-    """The logarithm to base 10.
+    """The logarithm to base 10 of each element of `x`.
 
     >>> import pullback as pb
     >>> pb.log10(pb.asarray([10.0]))
@@ -228,7 +290,7 @@ def log10(x: Any) -> Tensor:
 
 @fast_path
 def logaddexp(x: Any, y: Any) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow.
+    """log(exp(x) + exp(y)), element by element, without overflow.
 
     >>> import pullback as pb
     >>> pb.logaddexp(pb.asarray([-pb.inf]), 2.0)
@@ -242,7 +304,7 @@ def logaddexp(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def conj(x: Any) -> Tensor:
-    """The complex conjugate.
+    """The complex conjugate of each element of `x`; real numbers stay what they are.
 
     >>> import pullback as pb
     >>> pb.conj(pb.asarray([1.0 + 2.0j]))
@@ -253,7 +315,7 @@ def conj(x: Any) -> Tensor:
 
 @fast_path
 def real(x: Any) -> Tensor:
-    """The real part.
+    """The real part of each element of `x`.
 
     >>> import pullback as pb
     >>> pb.real(pb.asarray([1.0 + 2.0j]))
@@ -264,7 +326,7 @@ def real(x: Any) -> Tensor:
 
 @fast_path
 def imag(x: Any) -> Tensor:
-    """The imaginary part.
+    """The imaginary part of each element of `x`; zero for real numbers.
 
     >>> import pullback as pb
     >>> pb.imag(pb.asarray([1.0 + 2.0j]))
@@ -274,7 +336,7 @@ def imag(x: Any) -> Tensor:
 
 
 def angle(x: Any, /) -> Tensor:
-    """The angle of a complex number in the plane, in radians; its gradient at zero is zero.
+    """The angle of each complex number of `x` in the plane, in radians; its gradient at zero is zero.
 
     >>> import pullback as pb
     >>> pb.angle(pb.asarray([1.0 + 0.0j]))
@@ -289,8 +351,20 @@ def angle(x: Any, /) -> Tensor:
 
 @fast_path
 def maximum(x: Any, y: Any) -> Tensor:
-    """The larger one; where both are equal each has half the gradient.
+    """The larger of `x` and `y`, element by element; where both are equal each has half the gradient.
 
+    Parameters
+    ----------
+    x, y : array
+        Real numbers, whose shapes are broadcast; one may be a Python number. NaN in either gives NaN.
+
+    Returns
+    -------
+    Tensor
+        Of the common shape.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.maximum(pb.asarray([1.0, 3.0]), 2.0)
     tensor([2., 3.])
@@ -300,8 +374,20 @@ def maximum(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def minimum(x: Any, y: Any) -> Tensor:
-    """The smaller one; where both are equal each has half the gradient.
+    """The smaller of `x` and `y`, element by element; where both are equal each has half the gradient.
 
+    Parameters
+    ----------
+    x, y : array
+        Real numbers, whose shapes are broadcast; one may be a Python number. NaN in either gives NaN.
+
+    Returns
+    -------
+    Tensor
+        Of the common shape.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.minimum(pb.asarray([1.0, 3.0]), 2.0)
     tensor([1., 2.])
@@ -312,6 +398,22 @@ def minimum(x: Any, y: Any) -> Tensor:
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     """The nearest value that is not below `min` and not above `max`; at a bound the gradient is that of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    min : array, optional
+        The lower bound, a number or an array (shapes are broadcast); by default there is none.
+    max : array, optional
+        The upper bound, likewise.
+
+    Returns
+    -------
+    Tensor
+        Of the common shape.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.clip(pb.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
     tensor([0. , 0.5, 1. ])

@@ -38,6 +38,23 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of `shape` that is `fill_value` everywhere; a 0-d tensor as `fill_value` keeps its gradient.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The sizes of the axes.
+    fill_value : number or 0-d tensor
+        What every element is.
+    dtype : dtype, optional
+        By default that of `fill_value`.
+    device : str, optional
+        By default the current device (see `pb.device`).
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.full((2, 2), 7.0)
     tensor([[7., 7.],
@@ -57,9 +74,27 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
 def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of zeros.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The sizes of the axes.
+    dtype : dtype, optional
+        By default `pb.default_dtype()`.
+    device : str, optional
+        By default the current device (see `pb.device`).
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.zeros(3)
     tensor([0., 0., 0.])
+    >>> pb.zeros((2, 2), dtype=pb.int64)
+    tensor([[0, 0],
+            [0, 0]])
     """
     wanted = default_dtype() if dtype is None else dtypes.get(dtype)
     backend, like = _like_for(device)
@@ -72,6 +107,21 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
 def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor of ones.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The sizes of the axes.
+    dtype : dtype, optional
+        By default `pb.default_dtype()`.
+    device : str, optional
+        By default the current device (see `pb.device`).
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.ones((1, 2))
     tensor([[1., 1.]])
@@ -82,6 +132,21 @@ def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
 def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor whose values do not matter; they are zeros, which systems hand out for nothing.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The sizes of the axes.
+    dtype : dtype, optional
+        By default `pb.default_dtype()`.
+    device : str, optional
+        By default the current device (see `pb.device`).
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.empty((2, 3)).shape
     (2, 3)
@@ -92,6 +157,23 @@ def empty(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor with the shape, dtype and device of `x` that is `fill_value` everywhere.
 
+    Parameters
+    ----------
+    x : array
+        Whose shape the result has.
+    fill_value : number or 0-d tensor
+        What every element is.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.full_like(pb.asarray([1, 2]), 7)
     tensor([7, 7])
@@ -103,6 +185,21 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | No
 def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros with the shape, dtype and device of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Whose shape the result has.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.zeros_like(pb.asarray([1, 2]))
     tensor([0, 0])
@@ -114,6 +211,21 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
 def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Ones with the shape, dtype and device of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Whose shape the result has.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.ones_like(pb.asarray([1, 2]))
     tensor([1, 1])
@@ -137,9 +249,31 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Te
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """Evenly spaced values from `start` up to but not including `stop`.
 
+    Parameters
+    ----------
+    start : number
+        The first value; with this argument alone it is `stop`, and the first value is 0.
+    stop : number, optional
+        Where to end. This value is not in the result.
+    step : number
+        The distance between two values. It may be negative.
+    dtype : dtype, optional
+        By default int64 for integers, else `pb.default_dtype()`.
+    device : str, optional
+        By default the current device (see `pb.device`).
+
+    Returns
+    -------
+    Tensor
+        With one axis.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.arange(3), pb.arange(1.0, 2.0, 0.5)
     (tensor([0, 1, 2]), tensor([1. , 1.5]))
+    >>> pb.arange(5, 0, -2)
+    tensor([5, 3, 1])
     """
     if stop is None:
         start, stop = 0, start
@@ -164,6 +298,28 @@ def linspace(
 
     `start` and `stop` may be 0-d tensors, and keep their gradients.
 
+    Parameters
+    ----------
+    start : number or 0-d tensor
+        The first value.
+    stop : number or 0-d tensor
+        The last value, if `endpoint`.
+    num : int
+        How many values.
+    dtype : dtype, optional
+        By default `pb.default_dtype()`, or the complex one if a bound is complex.
+    device : str, optional
+        By default the current device (see `pb.device`).
+    endpoint : bool
+        Whether `stop` is the last value.
+
+    Returns
+    -------
+    Tensor
+        With one axis of length `num`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linspace(0.0, 1.0, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -189,6 +345,26 @@ def eye(
 ) -> Tensor:
     """A matrix with ones on the diagonal number `k` (positive: above the main one) and zeros elsewhere.
 
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_cols : int, optional
+        The number of columns, by default that of rows.
+    k : int
+        Which diagonal has the ones: 0 is the main one, 1 the one above it, -1 the one below.
+    dtype : dtype, optional
+        By default `pb.default_dtype()`.
+    device : str, optional
+        By default the current device (see `pb.device`).
+
+    Returns
+    -------
+    Tensor
+        Of shape (n_rows, n_cols).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.eye(2)
     tensor([[1., 0.],
@@ -203,6 +379,20 @@ def eye(
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinates of a grid, one tensor per axis; with "xy" the first two axes are exchanged, as for pictures.
 
+    Parameters
+    ----------
+    *arrays : array
+        The coordinates along each axis, each with one axis.
+    indexing : str
+        "xy": the second array runs along the first axis, as in pictures. "ij": the first one does.
+
+    Returns
+    -------
+    tuple of Tensor
+        One per array, all of the grid's shape.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.meshgrid(pb.asarray([1, 2]), pb.asarray([3, 4]))[0]
     tensor([[1, 2],
@@ -237,6 +427,20 @@ def _triangle(name: str, x: Any, k: int) -> Tensor:
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, zeros above diagonal `k`.
 
+    Parameters
+    ----------
+    x : array
+        A matrix, or a stack of matrices in its last two axes.
+    k : int
+        The highest diagonal that is kept: 0 is the main one, 1 the one above it.
+
+    Returns
+    -------
+    Tensor
+        As `x`, with zeros above that diagonal.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.tril(pb.ones((2, 2)))
     tensor([[1., 0.],
@@ -248,6 +452,20 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, zeros below diagonal `k`.
 
+    Parameters
+    ----------
+    x : array
+        A matrix, or a stack of matrices in its last two axes.
+    k : int
+        The lowest diagonal that is kept: 0 is the main one, -1 the one below it.
+
+    Returns
+    -------
+    Tensor
+        As `x`, with zeros below that diagonal.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.triu(pb.ones((2, 2)))
     tensor([[1., 1.],

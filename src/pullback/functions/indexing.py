@@ -113,6 +113,22 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
     """`x` with `value` added at `x[index]`, once for each time that `index` names a position.
 
+    Parameters
+    ----------
+    x : array
+        What to add to. It is not changed.
+    index : index
+        Whatever can stand in `x[index]`: integers, slices, arrays of integers, masks, tuples of these.
+    value : array
+        What to add; it broadcasts to `x[index]`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.index_add(pb.asarray([1.0, 1.0, 1.0]), pb.asarray([0, 0, 2]), 1.0)
     tensor([3., 1., 2.])
@@ -128,8 +144,22 @@ def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The slices of `x` at `indices` along an axis, which must be named unless `x` has only one.
 
-    `indices` may have any number of axes; they replace the one that is indexed. Negative ones count from the end.
+    Parameters
+    ----------
+    x : array
+        With at least one axis.
+    indices : array of int
+        Which slices. It may have any number of axes; they replace the one that is indexed. Negative ones count from
+        the end.
+    axis : int, optional
+        Along which axis. It can be left out only if there is no other.
 
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.take(pb.asarray([[1, 2, 3], [4, 5, 6]]), pb.asarray([2, 0]), axis=1)
     tensor([[3, 1],
@@ -152,6 +182,22 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """For each position along the other axes, the elements at its own `indices` (broadcast against `x` there).
 
+    Parameters
+    ----------
+    x : array
+        With at least one axis.
+    indices : array of int
+        With as many axes as `x`. Its axes other than `axis` are broadcast against those of `x`.
+    axis : int
+        Along which axis elements are chosen.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `indices`, broadcast.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.take_along_axis(pb.asarray([[1, 2, 3], [4, 5, 6]]), pb.asarray([[2], [0]]), axis=1)
     tensor([[3],
@@ -163,7 +209,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
 
 
 def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tensor:
-    """A copy of `x` with `values` where `take_along_axis(x, indices, axis=axis)` would read; the last one stays.
+    """A copy of `x` with `values` where `take_along_axis(x, indices, axis=axis)` would read; the last of several stays.
 
     >>> import pullback as pb
     >>> pb.put_along_axis(pb.asarray([[1, 2, 3], [4, 5, 6]]), pb.asarray([[2], [0]]), 0, axis=1)
@@ -178,6 +224,24 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> T
 def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1) -> Tensor:
     """`x` with `values` added where `take_along_axis(x, indices, axis=axis)` would read, repeated positions too.
 
+    Parameters
+    ----------
+    x : array
+        What to add to. It is not changed.
+    indices : array of int
+        With as many axes as `x`: the places along `axis`.
+    values : array
+        What to add there; it broadcasts to what `take_along_axis(x, indices)` gives.
+    axis : int
+        Along which axis places are counted.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.scatter_add(pb.asarray([[0.0, 0.0, 0.0]]), pb.asarray([[2, 2]]), pb.asarray([[1.0, 2.0]]), axis=1)
     tensor([[0., 0., 3.]])

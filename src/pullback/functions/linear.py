@@ -29,6 +29,20 @@ __all__ = [
 def matmul(x: Any, y: Any) -> Tensor:
     """The matrix product of matrices, vectors and broadcast stacks of matrices, as the operator @.
 
+    Parameters
+    ----------
+    x : array
+        (..., rows, inner), or a vector (inner,).
+    y : array
+        (..., inner, columns), or a vector (inner,). The axes in front are broadcast.
+
+    Returns
+    -------
+    Tensor
+        (..., rows, columns); without rows or columns where there was a vector.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.matmul(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])
@@ -37,8 +51,24 @@ def matmul(x: Any, y: Any) -> Tensor:
 
 
 def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
-    """x @ weight.T + bias in one operation. `weight` has shape (outputs, inputs), `bias` (outputs,) or None.
+    """x @ weight.T + bias in one operation.
 
+    Parameters
+    ----------
+    x : array
+        (..., inputs).
+    weight : array
+        (outputs, inputs).
+    bias : array, optional
+        (outputs,).
+
+    Returns
+    -------
+    Tensor
+        (..., outputs).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linear(pb.asarray([1.0, 2.0]), pb.asarray([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), pb.asarray([0.0, 0.0, 1.0]))
     tensor([1., 2., 4.])
@@ -64,8 +94,20 @@ _linear = call_for("linear")
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The last two axes exchanged.
+    """The last two axes of `x` exchanged: the transpose of a matrix, or of each of a stack.
 
+    Parameters
+    ----------
+    x : array
+        (..., rows, columns).
+
+    Returns
+    -------
+    Tensor
+        (..., columns, rows), a view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.matrix_transpose(pb.asarray([[1, 2], [3, 4]]))
     tensor([[1, 3],
@@ -101,8 +143,20 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """The product of all elements of `x1` and `x2`, summed over pairs of axes.
 
-    `axes` is a number (the last ones of `x1` with the first ones of `x2`), or a list of axes for each of the two.
+    Parameters
+    ----------
+    x1, x2 : array
+        Of any shapes that fit along the summed axes.
+    axes : int or pair of sequences of int
+        A number n: the last n axes of `x1` with the first n of `x2`. Or the axes of each of the two.
 
+    Returns
+    -------
+    Tensor
+        With the other axes of `x1`, then the other axes of `x2`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.tensordot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 10]), axes=([0], [0]))
     tensor([31, 42])
@@ -126,6 +180,18 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """All products of an element of the vector `x1` with one of the vector `x2`.
 
+    Parameters
+    ----------
+    x1, x2 : array
+        Vectors.
+
+    Returns
+    -------
+    Tensor
+        (length of x1, length of x2).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.outer(pb.asarray([1, 2]), pb.asarray([3, 4]))
     tensor([[3, 4],
@@ -156,6 +222,17 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
 def dot(x1: Any, x2: Any, /) -> Tensor:
     """NumPy's dot: the sum over the last axis of `x1` and the last but one of `x2` (its only one, for a vector).
 
+    Parameters
+    ----------
+    x1, x2 : array
+        Vectors, matrices or more. For two matrices this is `matmul`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.dot(pb.asarray([1, 2]), pb.asarray([3, 4]))
     tensor(11)
@@ -180,7 +257,7 @@ def inner(x1: Any, x2: Any, /) -> Tensor:
 
 
 def vdot(x1: Any, x2: Any, /) -> Tensor:
-    """The sum of conj(x1) * x2 over all elements.
+    """The sum of conj(x1) * x2 over all elements of two arrays of the same size.
 
     >>> import pullback as pb
     >>> pb.vdot(pb.asarray([1j, 2.0]), pb.asarray([1j, 2.0]))
@@ -203,7 +280,10 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sum of a diagonal; small integers are summed in 64 bits unless `dtype` says otherwise.
+    """The sum along a diagonal of a matrix or of a stack of matrices; small integers are summed in 64 bits.
+
+    `offset` says which diagonal: 0 the main one, 1 the one above it, -1 the one below. The result has `dtype` if it is
+    given.
 
     >>> import pullback as pb
     >>> pb.trace(pb.asarray([[1, 2], [3, 4]]))

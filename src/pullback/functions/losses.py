@@ -40,13 +40,33 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Minus the logarithm of the softmax of `x` at the right class.
+    """How far logits are from the right classes: minus the logarithm of the softmax of `x` at the right class.
 
-    `x` holds logits (samples, classes, ...) or (classes,). `target` holds class numbers (samples, ...), or
-    probabilities in the shape of `x`. `weight` has one number per class. Samples whose class number is
-    `ignore_index` have no loss and no gradient. The mean of class numbers is taken over the samples that are not
-    ignored, weighted by `weight`, and is 0 with a gradient of 0 if all are; that of probabilities over all samples.
+    Where all samples are ignored the mean is 0, with a gradient of 0.
 
+    Parameters
+    ----------
+    x : array
+        Logits (samples, classes, ...) or (classes,): any real numbers, not yet through softmax.
+    target : array
+        Class numbers (samples, ...), or probabilities in the shape of `x`.
+    weight : array, optional
+        (classes,): how much each class counts.
+    ignore_index : int
+        Samples with this class number have no loss and no gradient.
+    reduction : str
+        "mean", "sum" or "none" (a loss for each sample). The mean of class numbers is over the samples that are not
+        ignored, weighted by `weight`; that of probabilities over all samples.
+    label_smoothing : float
+        The share of each target that is spread over all classes, from 0 to 1.
+
+    Returns
+    -------
+    Tensor
+        A number, or (samples, ...) with "none".
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> logits = pb.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
     >>> loss = pb.cross_entropy(logits, pb.asarray([0, -100]))
@@ -118,8 +138,26 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """The cross-entropy of sigmoid(x) and `target` (0, 1 or a probability), for any x without overflow.
 
-    `weight` multiplies each loss; `pos_weight` multiplies the part of a target of 1. Both broadcast to `x`.
+    Parameters
+    ----------
+    x : array
+        Logits of any shape: any real numbers, not yet through the sigmoid.
+    target : array
+        0, 1 or a probability for each; it has the shape of `x`.
+    weight : array, optional
+        Multiplies each loss; it broadcasts to `x`.
+    reduction : str
+        "mean", "sum" or "none" (a loss for each element).
+    pos_weight : array, optional
+        Multiplies the part of a target of 1; it broadcasts to `x`.
 
+    Returns
+    -------
+    Tensor
+        A number, or of the shape of `x` with "none".
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.binary_cross_entropy_with_logits(pb.tensor([1000.0, -1000.0]), pb.tensor([0.0, 0.0]), reduction="none")
     tensor([1000.,    0.])
@@ -132,8 +170,24 @@ def binary_cross_entropy_with_logits(
 
 
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The square of x - target.
+    """The square of x - target, by default its mean over all elements.
 
+    Parameters
+    ----------
+    x : array
+        Predictions of any shape.
+    target : array
+        What they should be; it has the shape of `x`.
+    reduction : str
+        "mean", "sum" or "none" (a loss for each element).
+
+    Returns
+    -------
+    Tensor
+        A number, or of the shape of `x` with "none".
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.mse_loss(pb.tensor([1.0, 2.0]), pb.tensor([1.0, 4.0])).item()
     2.0
@@ -143,8 +197,24 @@ def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """The absolute value of x - target; its gradient where they are equal is 0.
+    """The absolute value of x - target, by default its mean; its gradient where they are equal is 0.
 
+    Parameters
+    ----------
+    x : array
+        Predictions of any shape.
+    target : array
+        What they should be; it has the shape of `x`.
+    reduction : str
+        "mean", "sum" or "none" (a loss for each element).
+
+    Returns
+    -------
+    Tensor
+        A number, or of the shape of `x` with "none".
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.l1_loss(pb.tensor([1.0, 2.0]), pb.tensor([1.0, 4.0])).item()
     1.0
@@ -156,6 +226,24 @@ def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
 def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """d**2 / 2 for a difference d = x - target up to `delta`, and delta (|d| - delta / 2) beyond. Also named `huber`.
 
+    Parameters
+    ----------
+    x : array
+        Predictions of any shape.
+    target : array
+        What they should be; it has the shape of `x`.
+    reduction : str
+        "mean", "sum" or "none" (a loss for each element).
+    delta : float
+        Where the loss goes over from a square to a line.
+
+    Returns
+    -------
+    Tensor
+        A number, or of the shape of `x` with "none".
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.huber_loss(pb.tensor([0.5, 3.0]), pb.tensor([0.0, 0.0]), reduction="none")
     tensor([0.125, 2.5  ])

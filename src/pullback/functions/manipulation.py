@@ -52,9 +52,26 @@ _split = call_for("split")
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """The arrays one after the other along an existing axis; flattened first if `axis` is None.
 
+    Parameters
+    ----------
+    arrays : sequence of array
+        At least one; their shapes may differ along `axis` only.
+    axis : int or None
+        Along which axis. None flattens all arrays first.
+
+    Returns
+    -------
+    Tensor
+        In a dtype that holds those of all arrays.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.concat([pb.asarray([1, 2]), pb.asarray([3])])
     tensor([1, 2, 3])
+    >>> pb.concat([pb.ones((2, 1)), pb.zeros((2, 2))], axis=1)
+    tensor([[1., 0., 0.],
+            [1., 0., 0.]])
     """
     tensors = _several("concat", arrays)
     if axis is None:
@@ -77,6 +94,20 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     """The arrays, all of one shape, one after the other along a new axis.
 
+    Parameters
+    ----------
+    arrays : sequence of array
+        At least one, all of the same shape.
+    axis : int
+        Where the new axis is in the result.
+
+    Returns
+    -------
+    Tensor
+        With one axis more than the arrays.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.stack([pb.asarray([1, 2]), pb.asarray([3, 4])], axis=1)
     tensor([[1, 3],
@@ -98,6 +129,20 @@ def _several(name: str, arrays: Sequence[Any]) -> list[Tensor]:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views.
 
+    Parameters
+    ----------
+    x : array
+        With at least one axis.
+    axis : int
+        Along which axis to take slices.
+
+    Returns
+    -------
+    tuple of Tensor
+        As many as the axis is long, each without it.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.unstack(pb.asarray([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
@@ -111,9 +156,32 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis, as views: so many equal ones, or those that start at the given indices.
 
+    Parameters
+    ----------
+    x : array
+        With at least one axis.
+    indices_or_sections : int or sequence of int
+        A number of equal parts, or the indices at which parts begin after the first one. These are not sizes.
+    axis : int
+        Along which axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If the axis has no such number of equal parts (see `array_split`).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.split(pb.asarray([1, 2, 3, 4]), [1, 3])
     (tensor([1]), tensor([2, 3]), tensor([4]))
+    >>> pb.split(pb.asarray([1, 2, 3, 4]), 2)
+    (tensor([1, 2]), tensor([3, 4]))
     """
     x = asarray(x)
     if not isinstance(indices_or_sections, (tuple, list)):
@@ -126,7 +194,9 @@ def split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor
 
 
 def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """`split` into parts whose sizes may differ by one.
+    """`split` along an axis into parts whose sizes may differ by one.
+
+    `indices_or_sections` is the number of parts, or the indices at which they begin, as in `split`.
 
     >>> import pullback as pb
     >>> pb.array_split(pb.asarray([1, 2, 3]), 2)
@@ -157,12 +227,27 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0) -> tuple[
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element repeated, so many times in a row; flattened first if `axis` is None.
 
-    `repeats` is an integer, or an array with a number for each position along the axis (a device must be
-    read then to know the result's shape).
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    repeats : int or array of int
+        How often each element comes: a number, or one for each position along the axis. (From such an array on a
+        device the result's shape must be read.)
+    axis : int, optional
+        Along which axis. None flattens `x` first.
 
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.repeat(pb.asarray([1, 2]), pb.asarray([1, 2]))
     tensor([1, 2, 2])
+    >>> pb.repeat(pb.asarray([1, 2]), 2)
+    tensor([1, 1, 2, 2])
     """
     x = asarray(x)
     if axis is None:
@@ -191,6 +276,19 @@ def _like(array: np.ndarray[Any, Any], x: Tensor) -> Tensor:
 def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
     """`x` as a whole repeated along each axis.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    repetitions : int or tuple of int
+        How often along each axis; the last number belongs to the last axis.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.tile(pb.asarray([1, 2]), (2, 2))
     tensor([[1, 2, 1, 2],
@@ -208,14 +306,34 @@ _PAD_MODES = {"reflect": "reflect", "edge": "edge", "replicate": "edge", "wrap":
 
 
 def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
-    """`x` with a margin. `pad_width` is a number for all sides, a pair for all axes, or a pair for every axis.
+    """`x` with a margin.
 
-    Modes: "constant" (`constant_values`), "reflect" (mirrored at the edge element), "edge" or "replicate" (the edge
-    element repeated), "wrap" or "circular" (the other end).
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    pad_width : int, pair or list of pairs
+        How many elements to add: a number for all sides, a pair (before, after) for all axes, or a pair for every
+        axis.
+    mode : str
+        What to fill with. "constant": `constant_values`. "reflect": mirrored at the edge element. "edge" or
+        "replicate": the edge element. "wrap" or "circular": the other end.
+    constant_values : number
+        Used by the mode "constant".
 
+    Returns
+    -------
+    Tensor
+        As `x`, with longer axes.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.pad(pb.asarray([1, 2, 3]), (1, 2), mode="reflect")
     tensor([2, 1, 2, 3, 2, 1])
+    >>> pb.pad(pb.asarray([[1.0]]), [(0, 1), (2, 0)])
+    tensor([[0., 0., 1.],
+            [0., 0., 0.]])
     """
     x = asarray(x)
     try:

@@ -90,8 +90,28 @@ def layer_norm(
 ) -> Tensor:
     """Subtract the mean and divide by the standard deviation, over the last axes or over `axis`; then scale and shift.
 
-    `normalized_shape` is the shape of the last axes. `weight` and `bias` have the shape of the axes normalised over.
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    normalized_shape : int or tuple of int, optional
+        The sizes of the last axes, which are normalised over. Give this or `axis`.
+    weight : array, optional
+        What results are multiplied by; it has the shape of the axes normalised over.
+    bias : array, optional
+        What is added after that, of the same shape.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
+    axis : int or tuple of int, optional
+        Which axes to normalise over, in place of the last ones.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.layer_norm(pb.tensor([[1.0, 3.0], [10.0, 30.0]]), 2, eps=0.0)
     tensor([[-1.,  1.],
@@ -114,8 +134,26 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root of the mean square over the last axes or over `axis`; then multiply by `weight`.
 
-    `eps` is added to the mean square; without one it is the rounding unit of the dtype computed in.
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    normalized_shape : int or tuple of int, optional
+        The sizes of the last axes, which are normalised over. Give this or `axis`.
+    weight : array, optional
+        What results are multiplied by; it has the shape of the axes normalised over.
+    eps : float, optional
+        Added to the mean square; by default the rounding unit of the dtype computed in.
+    axis : int or tuple of int, optional
+        Which axes to normalise over, in place of the last ones.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.rms_norm(pb.tensor([3.0, 4.0, 0.0, 0.0]), 4, eps=0.0)
     tensor([1.2, 1.6, 0. , 0. ])
@@ -131,8 +169,24 @@ def rms_norm(
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """Split axis 1 of `x` (samples, channels, ...) into groups and normalise each sample's groups; see `layer_norm`.
 
-    `weight` and `bias` have one number per channel.
+    Parameters
+    ----------
+    x : array
+        (samples, channels, ...).
+    num_groups : int
+        How many groups the channels are split into, each normalised by itself in every sample.
+    weight, bias : array, optional
+        (channels,): results are multiplied by one, and the other is added.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.group_norm(np.array([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
     tensor([[-1.,  1., -1.,  1.]], dtype=float64)
@@ -168,12 +222,34 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Normalise each channel (axis 1) of `x` over all other axes: (result, running mean, running variance).
+    """Normalise each channel (axis 1) of `x` over all other axes.
 
-    In training the batch's own statistics are used, and the running ones come back moved by `momentum` towards them
-    (towards the unbiased variance); they are new tensors, nothing is written. Otherwise the running ones are used and
-    come back as they are. Statistics that were not given come back as None.
+    In training the batch's own statistics are used, and the running ones come back moved towards them (towards the
+    unbiased variance). They are new tensors; nothing is written. Otherwise the running ones are used, and come back as
+    they are.
 
+    Parameters
+    ----------
+    x : array
+        (samples, channels, ...).
+    running_mean, running_var : array, optional
+        (channels,): the statistics so far. In training they can be left out.
+    weight, bias : array, optional
+        (channels,): results are multiplied by one, and the other is added.
+    training : bool
+        Whether to use the batch's own statistics.
+    momentum : float
+        How far the running statistics move towards the batch's, from 0 to 1.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
+
+    Returns
+    -------
+    tuple of Tensor
+        (result, running mean, running variance); the statistics are None if they were not given.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> x = np.array([[1.0, 10.0], [3.0, 30.0]])
     >>> out, mean, var = pb.batch_norm(x, np.zeros(2), np.ones(2), training=True, momentum=0.5, eps=0.0)
@@ -235,8 +311,24 @@ def _with_running_statistics(
 def dropout(x: Any, p: float = 0.5, training: bool = True, *, generator: Any = None) -> Tensor:
     """Set each element to zero with probability `p` and divide the others by 1 - p; `x` itself outside training.
 
-    Random numbers come from `generator`, or from the default one that `pb.random.seed` seeds.
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    p : float
+        The probability of each element to become zero, from 0 to 1.
+    training : bool
+        With False `x` comes back as it is.
+    generator : pb.random.Generator, optional
+        Where random numbers come from, by default the one that `pb.random.seed` seeds.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.random.seed(0)
     >>> sorted(set(pb.dropout(pb.tensor([1.0] * 100), 0.5).tolist()))
@@ -254,10 +346,24 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, generator: Any = N
 
 
 def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
-    """The rows of `weight` (rows, features) at `indices`, an integer array of any shape.
+    """The rows of `weight` at `indices`: a table of vectors by number.
 
-    The row `padding_idx` gets no gradient.
+    Parameters
+    ----------
+    indices : array of int
+        Numbers of rows, of any shape.
+    weight : array
+        The table (rows, features).
+    padding_idx : int, optional
+        A row that gets no gradient.
 
+    Returns
+    -------
+    Tensor
+        (..., features), where `indices` is (...).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> table = pb.tensor([[0.0, 1.0], [2.0, 3.0]], requires_grad=True)
     >>> pb.embedding(pb.asarray([1, 1, 0]), table).sum().backward()
@@ -284,6 +390,24 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
 def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 1e-12) -> Tensor:
     """`x` divided by its norms along `axis`: vectors of length one. A norm below `eps` counts as `eps`.
 
+    Parameters
+    ----------
+    x : array
+        Numbers of any shape.
+    axis : int, tuple of int or None
+        Along which axes vectors lie, by default the last one; None takes all of `x` for one vector.
+    ord : float
+        Which norm: 2 is the Euclidean length, 1 the sum of absolute values, `pb.inf` the largest one.
+    eps : float
+        The least that is divided by.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.normalize(pb.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6, 0.8],

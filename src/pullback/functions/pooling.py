@@ -36,8 +36,9 @@ def max_pool1d(
 ) -> Any:
     """The largest element of every window of `x` (samples, channels, width).
 
-    `stride` is the kernel's size if not given. Padding is never the largest; `ceil_mode` keeps a last window that
-    is not whole. Of equal elements the first one gets the gradient. With `return_indices` also the positions.
+    `stride` is the kernel's size (`kernel_size`) if not given. `padding` is never the largest; `dilation` is the
+    distance between elements of a window; `ceil_mode` keeps a last window that is not whole. Of equal elements the
+    first one gets the gradient. With `return_indices` also the positions.
 
     >>> import pullback as pb
     >>> pb.max_pool1d(pb.tensor([[[1.0, 4.0, 2.0, 3.0]]]), 2)
@@ -55,8 +56,32 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of every window of `x` (samples, channels, height, width); see `max_pool1d`.
+    """The largest element of every window of `x`; of equal ones the first one gets the gradient.
 
+    Parameters
+    ----------
+    x : array
+        (samples, channels, height, width), or (channels, height, width).
+    kernel_size : int or pair of int
+        The size of windows.
+    stride : int or pair of int, optional
+        From one window to the next, by default `kernel_size`.
+    padding : int or pair of int
+        A margin that is never the largest.
+    dilation : int or pair of int
+        The distance between the elements of a window.
+    ceil_mode : bool
+        Whether a last window that is not whole counts.
+    return_indices : bool
+        Whether to give the positions as well, in the flattened image.
+
+    Returns
+    -------
+    Tensor, or (Tensor, Tensor)
+        (samples, channels, new height, new width); with indices of the same shape if asked for.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.max_pool2d(pb.tensor([[[[1.0, 4.0], [2.0, 3.0]]]]), 2).item()
     4.0
@@ -73,7 +98,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of every window of `x` (samples, channels, depth, height, width); see `max_pool1d`.
+    """The largest element of every window of `x` (samples, channels, depth, height, width); see `max_pool2d`.
 
     >>> import numpy as np, pullback as pb
     >>> pb.max_pool3d(np.ones((1, 2, 4, 4, 4)), 2).shape
@@ -85,6 +110,8 @@ def max_pool3d(
 def adaptive_max_pool1d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`, whatever its size.
 
+    With `return_indices` the positions come too: (result, indices).
+
     >>> import pullback as pb
     >>> pb.adaptive_max_pool1d(pb.tensor([[[1.0, 4.0, 2.0, 3.0, 0.0]]]), 2)
     tensor([[[4., 3.]]])
@@ -95,6 +122,8 @@ def adaptive_max_pool1d(x: Any, output_size: Any, return_indices: bool = False) 
 def adaptive_max_pool2d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
+    With `return_indices` the positions come too: (result, indices).
+
     >>> import numpy as np, pullback as pb
     >>> pb.adaptive_max_pool2d(np.ones((1, 2, 5, 7)), (3, None)).shape
     (1, 2, 3, 7)
@@ -104,6 +133,8 @@ def adaptive_max_pool2d(x: Any, output_size: Any, return_indices: bool = False) 
 
 def adaptive_max_pool3d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`; None along an axis keeps its size.
+
+    With `return_indices` the positions come too: (result, indices).
 
     >>> import numpy as np, pullback as pb
     >>> pb.adaptive_max_pool3d(np.ones((1, 2, 5, 6, 7)), 1).shape
@@ -125,8 +156,8 @@ def avg_pool1d(
 ) -> Tensor:
     """The mean of every window of `x` (samples, channels, width).
 
-    `stride` is the kernel's size if not given. Padding counts as zeros, or not at all unless `count_include_pad`;
-    `ceil_mode` keeps a last window that is not whole.
+    `stride` is the kernel's size (`kernel_size`) if not given. `padding` counts as zeros, or not at all unless
+    `count_include_pad`; `ceil_mode` keeps a last window that is not whole.
 
     >>> import pullback as pb
     >>> pb.avg_pool1d(pb.tensor([[[1.0, 4.0, 2.0, 3.0]]]), 2)
@@ -144,10 +175,32 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of every window of `x` (samples, channels, height, width); see `avg_pool1d`.
+    """The mean of every window of `x`.
 
-    `divisor_override` replaces the number of elements that sums are divided by.
+    Parameters
+    ----------
+    x : array
+        (samples, channels, height, width), or (channels, height, width).
+    kernel_size : int or pair of int
+        The size of windows.
+    stride : int or pair of int, optional
+        From one window to the next, by default `kernel_size`.
+    padding : int or pair of int
+        A margin of zeros.
+    ceil_mode : bool
+        Whether a last window that is not whole counts.
+    count_include_pad : bool
+        Whether the margin counts among the elements.
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements.
 
+    Returns
+    -------
+    Tensor
+        (samples, channels, new height, new width).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.avg_pool2d(pb.tensor([[[[1.0, 4.0], [2.0, 3.0]]]]), 2).item()
     2.5
@@ -223,13 +276,31 @@ def interpolate(
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Tensor:
-    """Resize the spatial axes of `x` (samples, channels, then one to three of them) to `size` or by `scale_factor`.
+    """Resize the spatial axes of `x` to `size` or by `scale_factor`.
 
-    Modes: nearest, nearest-exact (the neighbour that image libraries take), linear, bilinear and trilinear for one,
-    two and three axes, bicubic for two. With `align_corners` the corner elements keep their place; otherwise the
-    corners of the corner elements do. Steps are 1 / `scale_factor` where that is given, unless
-    `recompute_scale_factor` takes them from the rounded sizes.
+    Parameters
+    ----------
+    x : array
+        (samples, channels, ...) with one to three spatial axes.
+    size : int or tuple of int, optional
+        The new sizes. Give this or `scale_factor`.
+    scale_factor : float or tuple of float, optional
+        By how much to multiply the sizes.
+    mode : str
+        "nearest", "nearest-exact" (the neighbour that image libraries take), "linear", "bilinear" or "trilinear"
+        for one, two or three axes, "bicubic" for two.
+    align_corners : bool, optional
+        Whether the corner elements keep their place, not the corners of these elements.
+    recompute_scale_factor : bool, optional
+        Whether steps follow from the rounded sizes, not from `scale_factor`.
 
+    Returns
+    -------
+    Tensor
+        (samples, channels, ...) with the new sizes.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.interpolate(pb.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
     tensor([[[1. , 1.5, 2.5, 3. ]]])

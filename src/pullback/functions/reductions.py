@@ -51,6 +51,24 @@ def _in_dtype(x: Tensor, dtype: Any) -> Tensor:
 def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum of all elements, or along an axis or several; small integers and truth values are summed as int64.
 
+    Parameters
+    ----------
+    x : array
+        Numbers or truth values of any shape.
+    axis : int or tuple of int, optional
+        Which axes to sum over; by default all of them.
+    dtype : dtype, optional
+        What to sum in; the result has it.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.sum(pb.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
@@ -61,6 +79,24 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
 def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product of all elements, or along an axis or several; its gradient is exact where elements are zero.
 
+    Parameters
+    ----------
+    x : array
+        Numbers or truth values of any shape.
+    axis : int or tuple of int, optional
+        Which axes to multiply over; by default all of them.
+    dtype : dtype, optional
+        What to multiply in; the result has it.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.prod(pb.asarray([1.0, 2.0, 3.0]))
     tensor(6.)
@@ -69,8 +105,24 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
 
 
 def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean.
+    """The arithmetic mean of all elements, or along an axis or several.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+    axis : int or tuple of int, optional
+        Which axes to average over; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default. That of nothing is NaN.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.mean(pb.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=1)
     tensor([1.5, 3.5])
@@ -89,6 +141,24 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool) -> 
 def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance: the mean square deviation, with `correction` subtracted from the number of elements.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+    axis : int or tuple of int, optional
+        Over which axes; by default all of them.
+    correction : float
+        Subtracted from the number of elements; 1 gives the unbiased variance of a sample.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Real, without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.var(pb.asarray([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
@@ -97,8 +167,26 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 
 def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation; its gradient is zero where all elements are equal.
+    """The standard deviation, the root of `var`; its gradient is zero where all elements are equal.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+    axis : int or tuple of int, optional
+        Over which axes; by default all of them.
+    correction : float
+        Subtracted from the number of elements that squares are divided by; 1 for a sample's.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Real, without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.std(pb.asarray([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
@@ -107,8 +195,29 @@ def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 
 def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The largest element; equal ones share the gradient equally.
+    """The largest element, or that along an axis or several; equal ones share the gradient equally.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int or tuple of int, optional
+        Along which axes to look; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default. NaN if an element is.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element to choose from.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.max(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     tensor([3., 4.])
@@ -117,8 +226,29 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest element; equal ones share the gradient equally.
+    """The smallest element, or that along an axis or several; equal ones share the gradient equally.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int or tuple of int, optional
+        Along which axes to look; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default. NaN if an element is.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element to choose from.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.min(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=0)
     tensor([1., 2.])
@@ -129,6 +259,22 @@ def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The middle one of the sorted elements, or the mean of the middle two; NaN if one of them is.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int or tuple of int, optional
+        Over which axes; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.median(pb.asarray([3.0, 1.0, 2.0, 10.0]))
     tensor(2.5)
@@ -180,6 +326,24 @@ def _running(name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, in
 def cumulative_sum(x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Tensor:
     """The sums of the elements up to each one, that one included; with `include_initial` a zero comes first.
 
+    Parameters
+    ----------
+    x : array
+        Numbers of any shape.
+    axis : int, optional
+        Along which axis. It can be left out only if there is no other.
+    dtype : dtype, optional
+        What to sum in; the result has it.
+    include_initial : bool
+        Whether a zero comes first, which makes the axis longer by one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.cumulative_sum(pb.asarray([1.0, 2.0, 3.0]))
     tensor([1., 3., 6.])
@@ -200,6 +364,25 @@ def cumulative_prod(x: Any, /, axis: int | None = None, *, dtype: Any = None, in
 def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
     """The differences of neighbours, `n` times over.
 
+    Parameters
+    ----------
+    x : array
+        Numbers of any shape.
+    axis : int
+        Along which axis, by default the last one.
+    n : int
+        How many times to take differences. Each time the axis gets shorter by one.
+    prepend : array, optional
+        What to put before `x` along the axis, before differences are taken.
+    append : array, optional
+        What to put behind it.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.diff(pb.asarray([1.0, 4.0, 9.0]))
     tensor([3., 5.])
@@ -223,8 +406,24 @@ def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: 
 
 
 def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true (not zero).
+    """Whether all elements are true (not zero), or all along an axis or several.
 
+    Parameters
+    ----------
+    x : array
+        Truth values or numbers of any shape.
+    axis : int or tuple of int, optional
+        Along which axes; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Truth values, without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.all(pb.asarray([True, False]))
     tensor(False)
@@ -233,8 +432,24 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 
 def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Whether an element is true (not zero).
+    """Whether any element is true (not zero), of all or along an axis or several.
 
+    Parameters
+    ----------
+    x : array
+        Truth values or numbers of any shape.
+    axis : int or tuple of int, optional
+        Along which axes; by default all of them.
+    keepdims : bool
+        Whether these axes stay, with size one.
+
+    Returns
+    -------
+    Tensor
+        Truth values, without these axes; 0-d by default.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.any(pb.asarray([True, False]))
     tensor(True)
@@ -243,7 +458,7 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The number of elements that are not zero.
+    """The number of elements that are not zero, of all or along an axis or several.
 
     >>> import pullback as pb
     >>> pb.count_nonzero(pb.asarray([0, 1, 2]))
@@ -255,6 +470,22 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Ten
 def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The place of the largest element, the first if there are several; without an axis, in the flattened tensor.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int, optional
+        Along which axis; by default the tensor is flattened first.
+    keepdims : bool
+        Whether the axis stays, with size one.
+
+    Returns
+    -------
+    Tensor
+        Indices (int64), without the axis.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.argmax(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     tensor([1, 0])
@@ -265,6 +496,22 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Ten
 def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The place of the smallest element, the first if there are several; without an axis, in the flattened tensor.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int, optional
+        Along which axis; by default the tensor is flattened first.
+    keepdims : bool
+        Whether the axis stays, with size one.
+
+    Returns
+    -------
+    Tensor
+        Indices (int64), without the axis.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.argmin(pb.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     tensor([0, 1])

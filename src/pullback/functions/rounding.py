@@ -20,8 +20,20 @@ __all__ = [
 
 @fast_path
 def abs(x: Any) -> Tensor:
-    """The absolute value; its gradient at zero is zero.
+    """The absolute value of each element of `x`; its gradient at zero is zero.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`; real.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.abs(pb.asarray([-1.0, 2.0]))
     tensor([1., 2.])
@@ -31,7 +43,7 @@ def abs(x: Any) -> Tensor:
 
 @fast_path
 def sign(x: Any) -> Tensor:
-    """-1, 0 or 1; x / abs(x) for complex x.
+    """The sign of each element of `x`: -1, 0 or 1; for complex numbers x / abs(x).
 
     >>> import pullback as pb
     >>> pb.sign(pb.asarray([-3.0, 0.0]))
@@ -42,7 +54,7 @@ def sign(x: Any) -> Tensor:
 
 @fast_path
 def copysign(x: Any, y: Any) -> Tensor:
-    """abs(x) with the sign of y.
+    """abs(x) with the sign of y, element by element.
 
     >>> import pullback as pb
     >>> pb.copysign(pb.asarray([1.0, 2.0]), -1.0)
@@ -53,7 +65,7 @@ def copysign(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def floor(x: Any) -> Tensor:
-    """The largest integer not above x; its gradient is zero.
+    """The largest integer not above each element of `x`; its gradient is zero.
 
     >>> import pullback as pb
     >>> pb.floor(pb.asarray([1.5]))
@@ -64,7 +76,7 @@ def floor(x: Any) -> Tensor:
 
 @fast_path
 def ceil(x: Any) -> Tensor:
-    """The smallest integer not below x; its gradient is zero.
+    """The smallest integer not below each element of `x`; its gradient is zero.
 
     >>> import pullback as pb
     >>> pb.ceil(pb.asarray([1.5]))
@@ -75,7 +87,7 @@ def ceil(x: Any) -> Tensor:
 
 @fast_path
 def trunc(x: Any) -> Tensor:
-    """The integer part of x; its gradient is zero.
+    """The integer part of each element of `x`; its gradient is zero.
 
     >>> import pullback as pb
     >>> pb.trunc(pb.asarray([-1.5]))
@@ -86,8 +98,20 @@ def trunc(x: Any) -> Tensor:
 
 @fast_path
 def round(x: Any) -> Tensor:
-    """The nearest integer, of two the even one; its gradient is zero.
+    """The integer nearest to each element of `x`, of two the even one; its gradient is zero.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and the dtype of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.round(pb.asarray([0.5, 1.5]))
     tensor([0., 2.])
@@ -97,7 +121,7 @@ def round(x: Any) -> Tensor:
 
 @fast_path
 def nextafter(x: Any, y: Any) -> Tensor:
-    """The number that follows x in the direction of y.
+    """The number that follows each element of `x` in the direction of `y`.
 
     >>> import pullback as pb
     >>> pb.nextafter(pb.asarray([0.0]), 0.0)
@@ -107,7 +131,7 @@ def nextafter(x: Any, y: Any) -> Tensor:
 
 
 def signbit(x: Any, /) -> Tensor:
-    """Whether the sign is negative, -0 included.
+    """Whether the sign of each element of `x` is negative, -0 included.
 
     >>> import pullback as pb
     >>> pb.signbit(pb.asarray([-0.0, 1.0]))

@@ -28,9 +28,11 @@ def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, rever
     ----------
     x : array
         Real or complex, with an axis of time.
-    a, b : array
-        Broadcast to `x`: constant ones have length 1 along the axis of time, or the shape of `x` without that axis.
-        `b` is 1 if it is not given.
+    a : array
+        The factors of the state; they broadcast to `x`. Constant ones have length 1 along the axis of time, or the
+        shape of `x` without that axis.
+    b : array, optional
+        The factors of `x`, likewise; by default 1.
     h0 : array, optional
         The state before the first step, which broadcasts to `x` without the axis of time; by default zero.
     axis : int

@@ -33,7 +33,7 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """The different values in order, where each comes first, which of them each element is, and how often each comes.
+    """The different values of `x` in order, where each is first, which of them each element is, and how often each is.
 
     Every NaN counts as different. The gradient of a value goes to its first occurrence.
 
@@ -48,7 +48,7 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The different values in order, and how often each comes.
+    """The different values of `x` in order, and how often each comes.
 
     >>> import pullback as pb
     >>> pb.unique_counts(pb.asarray([3, 1, 3])).values
@@ -59,7 +59,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The different values in order, and which of them each element is.
+    """The different values of `x` in order, and which of them each element is.
 
     >>> import pullback as pb
     >>> pb.unique_inverse(pb.asarray([3, 1, 3])).inverse_indices
@@ -70,7 +70,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 
 def unique_values(x: Any, /) -> Tensor:
-    """The different values in order.
+    """The different values of `x` in order.
 
     >>> import pullback as pb
     >>> pb.unique_values(pb.asarray([3, 1, 3]))

@@ -30,10 +30,24 @@ _broadcast_to = call_for("broadcast_to")
 
 
 def reshape(x: Any, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape; one size may be -1.
+    """The elements of `x` in another shape; one size may be -1.
 
-    With copy=False it raises where the elements do not lie in memory in a way that a view can show.
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    shape : int or tuple of int
+        The new sizes, which have as many elements. One may be -1: it is worked out.
+    copy : bool, optional
+        True copies. False raises `ShapeError` where a view cannot show the elements. None does what it must.
 
+    Returns
+    -------
+    Tensor
+        A view of `x` where possible: it shares memory until one of the two is written.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.reshape(pb.asarray([1, 2, 3, 4, 5, 6]), (2, -1)).shape
     (2, 3)
@@ -74,8 +88,20 @@ def shape_of(name: str, shape: Any, x: Tensor) -> tuple[int, ...]:
 
 
 def ravel(x: Any, /) -> Tensor:
-    """The elements in one row, a view where possible.
+    """The elements of `x` in one row, a view where possible.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape; the last axis runs fastest.
+
+    Returns
+    -------
+    Tensor
+        With one axis.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.ravel(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
@@ -84,7 +110,7 @@ def ravel(x: Any, /) -> Tensor:
 
 
 def flatten(x: Any, /, *others: Any) -> Tensor:
-    """The elements in one row, as `ravel` gives them.
+    """The elements of `x` in one row, as `ravel` gives them; there are no `others` to pass.
 
     >>> import pullback as pb
     >>> pb.flatten(pb.asarray([[1, 2], [3, 4]]))
@@ -99,8 +125,22 @@ def flatten(x: Any, /, *others: Any) -> Tensor:
 
 
 def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
-    """New axes of size one at the positions `axis` of the result.
+    """With new axes of size one, which are at the positions `axis` of the result.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    axis : int or tuple of int
+        Where the new axes are in the result. Negative numbers count from its end.
+
+    Returns
+    -------
+    Tensor
+        A view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.expand_dims(pb.asarray([1, 2, 3]), (0, -1)).shape
     (1, 3, 1)
@@ -112,8 +152,22 @@ def expand_dims(x: Any, /, axis: int | Sequence[int]) -> Tensor:
 
 
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Without the axes `axis`, which must be of size one; without all such axes if None is given.
+    """Without axes of size one: those in `axis`, or all of them.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    axis : int or tuple of int, optional
+        Which axes to leave out. They must be of size one.
+
+    Returns
+    -------
+    Tensor
+        A view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.squeeze(pb.asarray([[[1], [2]]]), 0).shape
     (2, 1)
@@ -133,7 +187,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> Tensor:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes are brought to when they are used together.
+    """The shape that arrays of the given `shapes` are brought to when they are used together.
 
     >>> import pullback as pb
     >>> pb.broadcast_shapes((2, 1), (3,), ())
@@ -154,6 +208,20 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     """`x` repeated along new axes and along axes of size one, without copying.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    shape : tuple of int
+        The new shape: the axes of `x` are its last ones, and those of size one may be any size there.
+
+    Returns
+    -------
+    Tensor
+        A view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.broadcast_to(pb.asarray([1, 2]), (2, 2))
     tensor([[1, 2],
@@ -169,7 +237,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """The arrays, each broadcast to their common shape.
+    """Several `arrays`, each broadcast to their common shape.
 
     >>> import pullback as pb
     >>> [x.shape for x in pb.broadcast_arrays(pb.asarray([1, 2]), pb.asarray([[3], [4]]))]
@@ -186,6 +254,20 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """The axes in another order: axis i of the result is axis `axes[i]` of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    axes : tuple of int
+        Every axis of `x` once, in the new order.
+
+    Returns
+    -------
+    Tensor
+        A view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.permute_dims(pb.asarray([[1, 2, 3]]), (1, 0)).shape
     (3, 1)
@@ -199,8 +281,22 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 
 
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
-    """`permute_dims`, or all axes in reverse order if none are given.
+    """The axes in another order (as `permute_dims`), or all of them in reverse order.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape. A matrix is transposed.
+    axes : tuple of int, optional
+        Axis i of the result is axis `axes[i]` of `x`. By default the order is reversed.
+
+    Returns
+    -------
+    Tensor
+        A view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.transpose(pb.asarray([[1, 2, 3]])).shape
     (3, 1)
@@ -210,7 +306,7 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
-    """Two axes exchanged.
+    """Two axes, number `axis1` and number `axis2`, exchanged.
 
     >>> import pullback as pb
     >>> pb.swapaxes(pb.asarray([[[1, 2, 3]]]), 0, -1).shape
@@ -224,8 +320,24 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
-    """Axes moved to new positions; the others keep their order.
+    """Some axes moved to new positions; the others keep their order.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    source : int or tuple of int
+        The axes to move.
+    destination : int or tuple of int
+        Where they are in the result, one for each.
+
+    Returns
+    -------
+    Tensor
+        A view of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.moveaxis(pb.broadcast_to(pb.asarray(1), (2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -244,6 +356,20 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements in reverse order along some axes, or along all of them.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    axis : int or tuple of int, optional
+        Which axes to reverse; by default all of them.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.flip(pb.asarray([1, 2, 3]))
     tensor([3, 2, 1])
@@ -256,6 +382,22 @@ def flip(x: Any, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
 def roll(x: Any, /, shift: Any, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """The elements moved by `shift` places along an axis; what falls off the end comes in at the start.
 
+    Parameters
+    ----------
+    x : array
+        Of any shape.
+    shift : int or tuple of int
+        By how many places; negative numbers move towards the start. One per axis in `axis`, or one for all.
+    axis : int or tuple of int, optional
+        Along which axes. None moves elements in the flattened tensor and keeps the shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.roll(pb.asarray([1, 2, 3]), 1)
     tensor([3, 1, 2])

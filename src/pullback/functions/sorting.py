@@ -27,6 +27,24 @@ def _along(name: str, x: Tensor, axis: int) -> tuple[int]:
 def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements in order along an axis; each gradient goes to where its element came from.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int
+        Along which axis, by default the last one.
+    descending : bool
+        Whether the largest comes first.
+    stable : bool
+        Whether equal elements keep their order.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.sort(pb.asarray([3.0, 1.0, 2.0]), descending=True)
     tensor([3., 2., 1.])
@@ -38,6 +56,24 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
 def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The places of the elements in sorted order; equal ones keep theirs if `stable`.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    axis : int
+        Along which axis, by default the last one.
+    descending : bool
+        Whether the place of the largest comes first.
+    stable : bool
+        Whether equal elements keep their order.
+
+    Returns
+    -------
+    Tensor
+        Indices (int64) of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.argsort(pb.asarray([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
@@ -49,6 +85,24 @@ def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool
 def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The `k` largest (or smallest) elements along an axis in order, and their places.
 
+    Parameters
+    ----------
+    x : array
+        Real numbers of any shape.
+    k : int
+        How many.
+    axis : int
+        Along which axis, by default the last one.
+    largest : bool
+        Whether to take the largest ones, the largest first, rather than the smallest ones.
+
+    Returns
+    -------
+    tuple of Tensor
+        (values, indices): both as `x`, with `k` elements along the axis.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.topk(pb.asarray([3.0, 1.0, 2.0]), 2)
     (tensor([3., 2.]), tensor([0, 2]))
@@ -66,6 +120,18 @@ def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Te
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """The places of the elements that are not zero: one tensor of indices per axis.
 
+    Parameters
+    ----------
+    x : array
+        Numbers or truth values, with at least one axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        For each axis the indices along it (int64): `x[pb.nonzero(x)]` are the elements.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nonzero(pb.asarray([0.0, 5.0, 6.0]))
     (tensor([1, 2]),)
@@ -79,8 +145,24 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """The places in the sorted tensor `x1` where the values `x2` would be put: before equal ones, or after ("right").
 
-    `sorter` sorts `x1` if it is not sorted itself: the result of `argsort`.
+    Parameters
+    ----------
+    x1 : array
+        Sorted in ascending order, with one axis.
+    x2 : array
+        The values to place, of any shape.
+    side : str
+        "left" for the place before equal values, "right" for the one after them.
+    sorter : array of int, optional
+        The result of `argsort(x1)`, where `x1` is not sorted itself.
 
+    Returns
+    -------
+    Tensor
+        Indices (int64) of the shape of `x2`, from 0 to the length of `x1`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.searchsorted(pb.asarray([1.0, 2.0, 3.0]), pb.asarray([2.0, 2.5]))
     tensor([1, 2])
@@ -96,6 +178,22 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
     """`x1` where `condition` is true, else `x2`; the one not chosen has gradient zero, even if it is not finite.
 
+    Parameters
+    ----------
+    condition : array
+        Truth values. Shapes of all three are broadcast.
+    x1 : array
+        What is taken where `condition` is true.
+    x2 : array
+        What is taken elsewhere. Either may be a Python number.
+
+    Returns
+    -------
+    Tensor
+        Of the common shape.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> x = pb.tensor([0.0, 4.0], requires_grad=True)
     >>> y = pb.where(x > 0, pb.sqrt(x), 0.0)

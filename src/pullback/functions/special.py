@@ -29,7 +29,7 @@ _polygamma = call_for("polygamma")
 
 @fast_path
 def erf(x: Any) -> Tensor:
-    """The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+    """The error function of each element of `x`: 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.
 
     >>> import pullback as pb
     >>> pb.erf(pb.tensor([-10.0, 0.0, 10.0]))
@@ -62,7 +62,7 @@ def erfcx(x: Any) -> Tensor:
 
 @fast_path
 def ndtr(x: Any) -> Tensor:
-    """The distribution function of the standard normal distribution.
+    """The distribution function of the standard normal distribution at each element of `x`.
 
     >>> import pullback as pb
     >>> pb.ndtr(pb.tensor([-10.0, 0.0, 10.0])).tolist()[1:]
@@ -95,7 +95,7 @@ def logit(x: Any) -> Tensor:
 
 @fast_path
 def gammaln(x: Any) -> Tensor:
-    """The logarithm of the absolute value of the gamma function.
+    """The logarithm of the absolute value of the gamma function at each element of `x`.
 
     >>> import pullback as pb
     >>> pb.gammaln(pb.tensor([1.0, 2.0, 0.0]))
@@ -106,7 +106,7 @@ def gammaln(x: Any) -> Tensor:
 
 @fast_path
 def digamma(x: Any) -> Tensor:
-    """The derivative of `gammaln`.
+    """The derivative of `gammaln` at each element of `x`.
 
     >>> import pullback as pb
     >>> round(pb.digamma(pb.tensor(1.0, dtype=pb.float64)).item(), 6)
@@ -117,7 +117,7 @@ def digamma(x: Any) -> Tensor:
 
 @fast_path
 def i0(x: Any) -> Tensor:
-    """The modified Bessel function of the first kind of order 0.
+    """The modified Bessel function of the first kind of order 0 at each element of `x`.
 
     >>> import pullback as pb
     >>> pb.i0(pb.tensor(0.0)).item()
@@ -128,7 +128,7 @@ def i0(x: Any) -> Tensor:
 
 @fast_path
 def i1(x: Any) -> Tensor:
-    """The modified Bessel function of the first kind of order 1.
+    """The modified Bessel function of the first kind of order 1 at each element of `x`.
 
     >>> import pullback as pb
     >>> pb.i1(pb.tensor(0.0)).item()
@@ -139,7 +139,7 @@ def i1(x: Any) -> Tensor:
 
 @fast_path
 def i0e(x: Any) -> Tensor:
-    """i0(x) exp(-|x|).
+    """i0(x) exp(-|x|) for each element of `x`: `i0` without overflow.
 
     >>> import pullback as pb
     >>> round(pb.i0e(pb.tensor(1000.0, dtype=pb.float64)).item(), 6)
@@ -150,7 +150,7 @@ def i0e(x: Any) -> Tensor:
 
 @fast_path
 def i1e(x: Any) -> Tensor:
-    """i1(x) exp(-|x|).
+    """i1(x) exp(-|x|) for each element of `x`: `i1` without overflow.
 
     >>> import pullback as pb
     >>> round(pb.i1e(pb.tensor(-1000.0, dtype=pb.float64)).item(), 6)

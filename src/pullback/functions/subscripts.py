@@ -24,9 +24,24 @@ ascii_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def einsum(subscripts: str, /, *operands: Any) -> Tensor:
     """Sums of products by labelled axes: "ij,jk->ik" is a matrix product.
 
-    As NumPy's: a label that is repeated in one operand takes its diagonal, "..." stands for further axes (broadcast),
-    and without "->" the result has the labels that occur once, in alphabetical order.
+    As NumPy's: a label that is repeated in one operand takes its diagonal, and "..." stands for further axes, which are
+    broadcast.
 
+    Parameters
+    ----------
+    subscripts : str
+        Labels (letters) for the axes of each operand, with commas between, and after "->" those of the result.
+        Labels that the result does not have are summed over. Without "->" it has those that occur once, in
+        alphabetical order.
+    *operands : array
+        One for each part of `subscripts`.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.einsum("ij,j->i", pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])

@@ -18,8 +18,20 @@ __all__ = [
 
 @fast_path
 def sin(x: Any) -> Tensor:
-    """The sine.
+    """The sine of each element of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Angles in radians, real or complex, of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.sin(pb.asarray([0.0]))
     tensor([0.])
@@ -29,8 +41,20 @@ def sin(x: Any) -> Tensor:
 
 @fast_path
 def cos(x: Any) -> Tensor:
-    """The cosine.
+    """The cosine of each element of `x`.
 
+    Parameters
+    ----------
+    x : array
+        Angles in radians, real or complex, of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.cos(pb.asarray([0.0]))
     tensor([1.])
@@ -40,7 +64,7 @@ def cos(x: Any) -> Tensor:
 
 @fast_path
 def tan(x: Any) -> Tensor:
-    """The tangent.
+    """The tangent of each element of `x`, in radians.
 
     >>> import pullback as pb
     >>> pb.tan(pb.asarray([0.0]))
@@ -51,7 +75,7 @@ def tan(x: Any) -> Tensor:
 
 @fast_path
 def asin(x: Any) -> Tensor:
-    """The inverse of the sine.
+    """The inverse of the sine, in radians, for each element of `x` from -1 to 1 (NaN outside).
 
     >>> import pullback as pb
     >>> pb.asin(pb.asarray([0.0]))
@@ -62,7 +86,7 @@ def asin(x: Any) -> Tensor:
 
 @fast_path
 def acos(x: Any) -> Tensor:
-    """The inverse of the cosine.
+    """The inverse of the cosine, in radians, for each element of `x` from -1 to 1 (NaN outside).
 
     >>> import pullback as pb
     >>> pb.acos(pb.asarray([1.0]))
@@ -73,7 +97,7 @@ def acos(x: Any) -> Tensor:
 
 @fast_path
 def atan(x: Any) -> Tensor:
-    """The inverse of the tangent.
+    """The inverse of the tangent, in radians, for each element of `x`.
 
     >>> import pullback as pb
     >>> pb.atan(pb.asarray([0.0]))
@@ -84,7 +108,7 @@ def atan(x: Any) -> Tensor:
 
 @fast_path
 def sinh(x: Any) -> Tensor:
-    """The hyperbolic sine.
+    """The hyperbolic sine of each element of `x`.
 
     >>> import pullback as pb
     >>> pb.sinh(pb.asarray([0.0]))
@@ -95,7 +119,7 @@ def sinh(x: Any) -> Tensor:
 
 @fast_path
 def cosh(x: Any) -> Tensor:
-    """The hyperbolic cosine.
+    """The hyperbolic cosine of each element of `x`.
 
     >>> import pullback as pb
     >>> pb.cosh(pb.asarray([0.0]))
@@ -106,18 +130,30 @@ def cosh(x: Any) -> Tensor:
 
 @fast_path
 def tanh(x: Any) -> Tensor:
-    """The hyperbolic tangent.
+    """The hyperbolic tangent of each element of `x`: a number between -1 and 1.
 
+    Parameters
+    ----------
+    x : array
+        Real or complex numbers of any shape.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
     >>> import pullback as pb
-    >>> pb.tanh(pb.asarray([0.0]))
-    tensor([0.])
+    >>> pb.tanh(pb.asarray([-100.0, 0.0, 100.0]))
+    tensor([-1.,  0.,  1.])
     """
     return apply(OPERATIONS["tanh"], (x,))
 
 
 @fast_path
 def asinh(x: Any) -> Tensor:
-    """The inverse of the hyperbolic sine.
+    """The inverse of the hyperbolic sine for each element of `x`.
 
     >>> import pullback as pb
     >>> pb.asinh(pb.asarray([0.0]))
@@ -128,7 +164,7 @@ def asinh(x: Any) -> Tensor:
 
 @fast_path
 def acosh(x: Any) -> Tensor:
-    """The inverse of the hyperbolic cosine.
+    """The inverse of the hyperbolic cosine for each element of `x` from 1 on (NaN below).
 
     >>> import pullback as pb
     >>> pb.acosh(pb.asarray([1.0]))
@@ -139,7 +175,7 @@ def acosh(x: Any) -> Tensor:
 
 @fast_path
 def atanh(x: Any) -> Tensor:
-    """The inverse of the hyperbolic tangent.
+    """The inverse of the hyperbolic tangent for each element of `x` from -1 to 1 (NaN outside).
 
     >>> import pullback as pb
     >>> pb.atanh(pb.asarray([0.0]))
@@ -150,7 +186,7 @@ def atanh(x: Any) -> Tensor:
 
 @fast_path
 def atan2(x: Any, y: Any) -> Tensor:
-    """The angle of the point (y, x); its gradient at the origin is zero.
+    """The angle of the point at `y` to the right and `x` up, in radians; its gradient at the origin is zero.
 
     >>> import pullback as pb
     >>> pb.atan2(pb.asarray([0.0]), 1.0)
@@ -161,7 +197,7 @@ def atan2(x: Any, y: Any) -> Tensor:
 
 @fast_path
 def hypot(x: Any, y: Any) -> Tensor:
-    """The length of (x, y); its gradient at the origin is zero.
+    """The length of the vector (x, y), element by element; its gradient at the origin is zero.
 
     >>> import pullback as pb
     >>> pb.hypot(pb.asarray([3.0]), 4.0)

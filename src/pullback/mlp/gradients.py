@@ -96,7 +96,7 @@ class MlpGradients:
         self._flat.fill(0)
 
     def scale_params(self, scale: float) -> None:
-        """Multiply the gradients of all parameters by a finite number."""
+        """Multiply the gradients of all parameters by the finite number `scale`."""
         if not math.isfinite(scale):
             raise ValueError(f"scale_params: the factor must be finite, got {scale!r}.")
         np.multiply(self._flat, float(scale), self._flat)

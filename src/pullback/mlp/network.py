@@ -28,11 +28,24 @@ _ndarray = np.ndarray
 class Mlp:
     """A multilayer perceptron: `sizes` from the input to the output, an activation after every layer.
 
-    `activation` is that of the hidden layers, `output` that of the last: identity, relu, leaky_relu, tanh, sigmoid,
-    gelu, silu or softmax. Where layers differ, use `Mlp.builder`. All parameters lie in one array, `parameters`, and
-    layers are views of it. Weights start from the normal distribution (He's for the relu family, else Glorot's), which
-    `seed` determines; biases start at zero.
+    All parameters lie in one array, `parameters`, and layers are views of it. Weights start from the normal
+    distribution (He's for the relu family, else Glorot's), biases at zero. Where layers differ, use `Mlp.builder`.
 
+    Parameters
+    ----------
+    sizes : sequence of int
+        The widths from the input to the output: [2, 16, 1] has one hidden layer of 16.
+    activation : str
+        That of the hidden layers: identity, relu, leaky_relu, tanh, sigmoid, gelu, silu or softmax.
+    output : str
+        That of the last layer, one of the same.
+    seed : int or None
+        It determines the first weights; None draws them anew each time.
+    dtype : dtype
+        `numpy.float32` or `numpy.float64`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> mlp = pb.Mlp([2, 16, 1], activation="tanh", seed=0)
     >>> x = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
@@ -126,7 +139,7 @@ class Mlp:
         return {name: view.copy() for name, view in self._named()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over parameters by name; if one is missing, left over or of a wrong shape, none of them."""
+        """Take over the parameters in `state`, by name; if one is missing, left over or of a wrong shape, none."""
         views = dict(self._named())
         if missing := [name for name in views if name not in state]:
             raise ShapeError(f"load_state_dict: missing {', '.join(missing)}.")
@@ -150,7 +163,10 @@ class Mlp:
         return Scratch(self, batch)
 
     def gradients(self, batch: int = 1, input_gradient: bool = True) -> MlpGradients:
-        """The buffers for backward passes with up to `batch` samples. Allocate them once."""
+        """The buffers for backward passes with up to `batch` samples. Allocate them once.
+
+        Without `input_gradient` the gradient of the input is not computed.
+        """
         return MlpGradients(self, batch, input_gradient)
 
     def forward(self, x: Any, scratch: Scratch) -> Any:
@@ -186,7 +202,10 @@ class Mlp:
             grads._show(plan.shape)
 
     def backward_accumulate(self, x: Any, scratch: Scratch, grads: MlpGradients) -> None:
-        """Add the gradients of the parameters to those in `grads`; the gradient of the input is overwritten."""
+        """Add the gradients of the parameters to those in `grads`; the gradient of the input is overwritten.
+
+        `x` and `scratch` are those of the last forward pass.
+        """
         plan = scratch._current
         if plan is None or scratch._mlp is not self or x.shape != plan.shape:
             plan = self._forward_plan(x, scratch)
@@ -227,19 +246,56 @@ class Mlp:
         callback: Callable[[dict[str, Any]], Any] | None = None,
         compile: bool | None = None,
     ) -> History:
-        """Train on samples `x` (samples, in) and targets `y`; `history.epochs` has a record for each epoch.
+        """Train the network on samples and targets.
 
-        `loss` is "mse", "mae", "huber", "cross_entropy" (class numbers or one-hot) or "binary_cross_entropy".
-        `optimizer` names one of `pb.optim`, or makes one of a list of arrays; `lr` is its learning rate if it is not to
-        be the optimizer's own default, and `schedule` one of `pb.optim.schedules`, counted in steps. `callback` gets
-        each epoch's record and ends training by returning True. Equal seeds give equal bits.
+        Equal seeds give equal bits.
 
-        With `compile` a step is one native call (see `pb.compile`); by default where the steps are so many that
-        compiling pays, which optimizers given as a function never do.
+        Parameters
+        ----------
+        x : array
+            Samples (samples, in).
+        y : array
+            Targets (samples, out), or class numbers (samples,) for "cross_entropy".
+        epochs : int
+            How many times to go through the data.
+        batch_size : int
+            Samples per step.
+        loss : str
+            "mse", "mae", "huber", "cross_entropy" (class numbers or one-hot) or "binary_cross_entropy".
+        optimizer : str or callable
+            The name of one of `pb.optim`, or a function that makes one of a list of arrays.
+        lr : float, optional
+            The learning rate, by default the optimizer's own.
+        schedule : Schedule, optional
+            One of `pb.optim.schedules`, counted in steps.
+        clip_norm : float, optional
+            The largest joint norm of the gradients of a step.
+        shuffle : bool
+            Whether each epoch has an order of its own.
+        seed : int or None
+            It determines these orders.
+        validation : tuple of array, optional
+            Samples and targets that are evaluated after each epoch.
+        metrics : str, metric, or list or dict of these
+            What to compute beside the loss: names such as "accuracy", or objects of `pullback.train.metrics`.
+        callback : callable, optional
+            It gets each epoch's record, and ends training by returning True.
+        compile : bool, optional
+            Whether a step is one native call (see `pb.compile`). By default where the steps are so many that
+            compiling pays, which optimizers given as a function never do.
 
-        A loss or a gradient that is not finite raises `NumericalInstabilityError`, and leaves the parameters as they
-        were before that step.
+        Returns
+        -------
+        History
+            `history.epochs` has a record for each epoch.
 
+        Raises
+        ------
+        NumericalInstabilityError
+            If a loss or a gradient is not finite. The parameters are then as before that step.
+
+        Examples
+        --------
         >>> import numpy as np, pullback as pb
         >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
         >>> mlp = pb.Mlp([1, 16, 1], seed=0)
@@ -269,6 +325,18 @@ class Mlp:
     def predict(self, x: Any) -> Any:
         """The outputs for one sample or many, as a new array.
 
+        Parameters
+        ----------
+        x : array
+            One sample (in,), or several (samples, in).
+
+        Returns
+        -------
+        array
+            (out,) or (samples, out), a new NumPy array.
+
+        Examples
+        --------
         >>> import numpy as np, pullback as pb
         >>> pb.Mlp([2, 3], seed=0).predict(np.zeros((5, 2))).shape
         (5, 3)
@@ -321,7 +389,7 @@ class Mlp:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mlp:
-        """Read a network that `save` wrote. Whatever is wrong with a file, the error is a `FileFormatError`."""
+        """Read a network that `save` wrote to `path`; whatever is wrong with it, the error is a `FileFormatError`."""
         from .files import load
 
         return load(path)

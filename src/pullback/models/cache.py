@@ -36,10 +36,11 @@ class Cache:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all keys and values."""
         return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
 
     def layer(self, number: int, places: Tensor) -> LayerCache:
-        """The part of one layer, to append tokens at `places` (samples, length)."""
+        """The part of layer `number`, to append tokens at `places` (samples, length)."""
         return LayerCache(self, number, places)
 
     def __repr__(self) -> str:

@@ -22,8 +22,10 @@ class DecoderConfig:
     """The sizes and options of a decoder, under the names that Hugging Face's config.json has.
 
     `family` is "llama" (3 and like it), "qwen2" or "qwen3". `rope_parameters` are those of new config files, with
-    `rope_type` and `rope_theta`. `stop_tokens` end a generated text. `others` are entries of the file that say nothing
-    about the computation; they are written back when the model is saved.
+    `rope_type` and `rope_theta`. `attention_bias` and `mlp_bias` say whether linear layers have biases, `rms_norm_eps`
+    is that of the norms, `initializer_range` the standard deviation of weights drawn at random, and
+    `max_position_embeddings` the longest text. `stop_tokens` end a generated text. `others` are entries of the file
+    that say nothing about the computation; they are written back when the model is saved.
 
     >>> import pullback as pb
     >>> config = pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=64, intermediate_size=128,

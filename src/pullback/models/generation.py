@@ -40,12 +40,14 @@ class Generation:
     Parameters
     ----------
     model : LanguageModel
+        What generates.
     samples : int
         How many texts are generated together.
     capacity : int
         The most tokens that a text can have.
     compile : bool, optional
-        By default steps are compiled where they can be: where llvmlite is installed, and on devices with a compiler.
+        By default steps are compiled where they can be: where llvmlite is installed, and on devices with a
+        compiler.
 
     Examples
     --------
@@ -79,7 +81,7 @@ class Generation:
         stop: int | Iterable[int] | None = None,
         seed: int | None = None,
     ) -> list[Any]:
-        """New tokens for each prompt, or for the one; see `LanguageModel.generate`."""
+        """New tokens for each of some prompts, or for the one; see `pb.models.LanguageModel.generate`."""
         texts: list[list[int]] = []
         is_single = True
         for step in self.stream(prompts, max_new_tokens, temperature, top_k, top_p, stop, seed):
@@ -101,7 +103,7 @@ class Generation:
         stop: int | Iterable[int] | None = None,
         seed: int | None = None,
     ) -> Iterator[Any]:
-        """New tokens as they come; see `LanguageModel.stream`."""
+        """New tokens as they come; see `pb.models.LanguageModel.generate` for the arguments."""
         texts, is_single = as_prompts(prompts, self.model.config.vocab_size)
         sampling = Sampling(temperature, top_k, top_p)
         stops = _stops(self.model.config.stop_tokens if stop is None else stop)

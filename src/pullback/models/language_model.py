@@ -26,9 +26,10 @@ IGNORED = -100  # the label of tokens without a loss
 class LanguageModel(Module):
     """Logits of the next token (samples, length, vocabulary) for tokens (samples, length).
 
-    With `segments`, numbers in the shape of the tokens, a row holds several texts that do not see each other;
-    `positions` are the places of the tokens in their texts, from 0 on (0, 1, 2, ... in the whole row without).
-    Make one with `pb.models.load`, `pb.models.qwen3`, `pb.models.qwen2` or `pb.models.llama3`.
+    It is called as `model(tokens)`. With `segments`, numbers in the shape of the tokens, a row holds several texts that
+    do not see each other; `positions` are the places of the tokens in their texts, from 0 on (0, 1, 2, ... in the whole
+    row without). Make one with `pb.models.load`, `pb.models.qwen3`, `pb.models.qwen2` or `pb.models.llama3`; `weights`
+    come from there.
 
     >>> import pullback as pb
     >>> config = pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=64, intermediate_size=128,
@@ -46,6 +47,11 @@ class LanguageModel(Module):
         self.lm_head = layer_of(table if config.tie_word_embeddings else weights("lm_head.weight", shape))
 
     def forward(self, tokens: Any, positions: Any = None, segments: Any = None, cache: Cache | None = None) -> Tensor:
+        """Logits (samples, length, vocabulary) of the tokens that follow `tokens` (samples, length).
+
+        `positions` and `segments` have the shape of the tokens. With a `cache` the tokens are appended to those in it,
+        and see them.
+        """
         return self.lm_head(self.model(tokens, positions, segments, cache))
 
     def loss(
@@ -159,7 +165,7 @@ class LanguageModel(Module):
     ) -> Iterator[Any]:
         """The tokens that `generate` gives, as they come: one at a time; for several prompts a tuple with one of each.
 
-        A text that has ended has None in these tuples.
+        A text that has ended has None in these tuples. The arguments are those of `pb.models.LanguageModel.generate`.
 
         >>> import pullback as pb
         >>> model = pb.models.qwen3(pb.models.DecoderConfig("qwen3", vocab_size=100, hidden_size=8,

@@ -50,6 +50,7 @@ def save(
     Parameters
     ----------
     model : LanguageModel
+        What to write.
     folder : str or path
         Made if it is not there. Weights that were there are replaced, and other files stay.
     largest_file : int
@@ -60,6 +61,13 @@ def save(
     Examples
     --------
     See `load`.
+    >>> import tempfile, pullback as pb
+    >>> config = pb.models.DecoderConfig("llama", vocab_size=100, hidden_size=8, intermediate_size=8,
+    ...     num_hidden_layers=1, num_attention_heads=1, num_key_value_heads=1, head_dim=8)
+    >>> folder = tempfile.mkdtemp()
+    >>> pb.models.save(pb.models.llama3(config), folder)
+    >>> pb.models.load(folder).config.family
+    'llama'
     """
     folder = os.fspath(folder)
     if like is not None and not os.path.isdir(like):

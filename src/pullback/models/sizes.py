@@ -61,6 +61,7 @@ def qwen3(
     Returns
     -------
     LanguageModel
+        In training mode; all of its parameters require a gradient.
 
     Examples
     --------
@@ -93,6 +94,8 @@ def llama3(
     model: str | os.PathLike[str] | DecoderConfig = "1B", device: str | None = None, dtype: Any = None
 ) -> LanguageModel:
     """A Llama 3 (3.1 and 3.2): of a size ("1B", "3B", "8B"), a configuration or a folder; see `qwen3`.
+
+    `model` is a size, a `DecoderConfig` or a folder.
 
     >>> import pullback as pb
     >>> config = pb.models.DecoderConfig("llama", vocab_size=100, hidden_size=8, intermediate_size=8,

@@ -110,6 +110,13 @@ class ELU(Module):
 class GELU(Module):
     """`pb.gelu` as a module.
 
+    Parameters
+    ----------
+    approximate : str
+        "none" is exact; "tanh" is the usual approximation by a hyperbolic tangent.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.GELU(approximate="tanh")(pb.tensor([0.0, 10.0]))
     tensor([ 0., 10.])

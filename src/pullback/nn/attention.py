@@ -21,14 +21,35 @@ from .module import Module, Parameter
 
 
 class MultiheadAttention(Module):
-    """Attention of `num_heads` heads between projections of query, key and value; gives (output, shares or None).
+    """Attention of several heads between projections of query, key and value: (output, shares or None).
 
-    Inputs are (length, samples, width), with `batch_first` (samples, length, width); the samples may be left out. In
+    It is called as `attention(query, key, value)`. Inputs are (length, samples, width); the samples may be left out. In
     `key_padding_mask` (samples, keys) and `attn_mask` (queries, keys) or (samples * heads, queries, keys), True
     *hides*, and floating-point numbers are added to the scores. `is_causal` hides the future, with or without a mask
-    beside it. With `need_weights` the second result is the shares (before dropout), averaged over the heads unless told
-    otherwise; without, attention is faster. A query that sees nothing gives the output of a zero.
+    beside it. With `need_weights` the second result is the shares (before dropout), averaged over the heads unless
+    `average_attn_weights=False`; without, attention is faster. A query that sees nothing gives the output of a zero.
 
+    Parameters
+    ----------
+    embed_dim : int
+        The width of queries and of outputs.
+    num_heads : int
+        The number of heads, which divides `embed_dim`.
+    dropout : float
+        The probability that a share is zero, in training.
+    bias : bool
+        Whether the projections have biases.
+    kdim, vdim : int, optional
+        The widths of keys and values, by default `embed_dim`.
+    batch_first : bool
+        Whether inputs and outputs are (samples, length, width) instead.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> attention = pb.nn.MultiheadAttention(8, 2, batch_first=True)
     >>> x = pb.random.normal((3, 5, 8))
@@ -101,6 +122,41 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        """Attend: (output, shares or None). Calling the module calls this.
+
+        Parameters
+        ----------
+        query : array
+            (length, samples, embed_dim), in the order that `batch_first` says; the samples may be left out.
+        key : array
+            (keys, samples, kdim), likewise; the same as `query` for self-attention.
+        value : array
+            (keys, samples, vdim), likewise.
+        key_padding_mask : array, optional
+            (samples, keys): True *hides* a key; numbers are added to its scores.
+        need_weights : bool
+            Whether to give the shares as well. Without them attention is faster.
+        attn_mask : array, optional
+            (queries, keys) or (samples * heads, queries, keys): True *hides*; numbers are added to the scores.
+        average_attn_weights : bool
+            Whether the shares are averaged over the heads.
+        is_causal : bool
+            Whether the future is hidden, with or without a mask beside it.
+
+        Returns
+        -------
+        tuple
+            The output in the shape of `query`, and the shares before dropout: (samples, queries, keys), or
+            (samples, heads, queries, keys), or None.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> x = pb.zeros((5, 3, 8))
+        >>> out, shares = pb.nn.MultiheadAttention(8, 2)(x, x, x, need_weights=False)
+        >>> out.shape, shares
+        ((5, 3, 8), None)
+        """
         if query is key is value:
             query = key = value = asarray(query)
         else:

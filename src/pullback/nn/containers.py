@@ -86,6 +86,13 @@ class Sequential(_Numbered):
 
     Slices are sequences of the same modules.
 
+    Parameters
+    ----------
+    *modules : Module, or one dict of str to Module
+        What to call, in this order. For functions without parameters there are modules, such as `nn.ReLU`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> model = pb.nn.Sequential(pb.nn.Linear(3, 4), pb.nn.ReLU(), pb.nn.Linear(4, 1))
     >>> model(pb.zeros((5, 3))).shape
@@ -124,6 +131,8 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """Modules by name; a plain dict as an attribute does as well.
+
+    `modules` is a mapping, or (name, module) pairs.
 
     >>> import pullback as pb
     >>> heads = pb.nn.ModuleDict({"cat": pb.nn.Linear(2, 1), "dog": pb.nn.Linear(2, 1)})

@@ -113,8 +113,35 @@ class _Convolution(_Layer):
 class Conv1d(_Convolution):
     """A convolution of (samples, channels, width); see `pb.conv1d`.
 
-    `padding` may be "same" or "valid"; `padding_mode` is "zeros", "reflect", "replicate" or "circular".
+    Results are (samples, out_channels, new width).
 
+    Parameters
+    ----------
+    in_channels : int
+        Channels of inputs.
+    out_channels : int
+        Channels (features) of results.
+    kernel_size : int
+        The width of the kernel.
+    stride : int
+        How far the kernel moves from one result to the next.
+    padding : int or str
+        What is added at both ends; "valid" for nothing, "same" for as much as keeps the width.
+    dilation : int
+        The distance between the elements that the kernel sees.
+    groups : int
+        Parts that channels are split into; each part of the results sees its own inputs.
+    bias : bool
+        Whether there is a `bias` (out_channels,).
+    padding_mode : str
+        What is added: "zeros", "reflect", "replicate" or "circular".
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Conv1d(3, 4, kernel_size=5, padding=2, padding_mode="circular")(pb.zeros((2, 3, 7))).shape
     (2, 4, 7)
@@ -125,8 +152,37 @@ class Conv1d(_Convolution):
 
 
 class Conv2d(_Convolution):
-    """A convolution of (samples, channels, height, width); see `pb.conv2d` and `Conv1d`.
+    """A convolution of images (samples, channels, height, width); see `pb.conv2d`.
 
+    Results are (samples, out_channels, new height, new width).
+
+    Parameters
+    ----------
+    in_channels : int
+        Channels of inputs: 3 for colour images.
+    out_channels : int
+        Channels (features) of results.
+    kernel_size : int or pair of int
+        The size of the kernel.
+    stride : int or pair of int
+        How far the kernel moves from one result to the next.
+    padding : int, pair of int or str
+        What is added at both ends; "valid" for nothing, "same" for as much as keeps the size.
+    dilation : int or pair of int
+        The distance between the elements that the kernel sees.
+    groups : int
+        Parts that channels are split into; each part of the results sees its own inputs.
+    bias : bool
+        Whether there is a `bias` (out_channels,).
+    padding_mode : str
+        What is added: "zeros", "reflect", "replicate" or "circular".
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Conv2d(3, 4, kernel_size=3, stride=2)(pb.zeros((2, 3, 7, 7))).shape
     (2, 4, 3, 3)
@@ -137,7 +193,7 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """A convolution of (samples, channels, depth, height, width); see `pb.conv3d` and `Conv1d`.
+    """A convolution of (samples, channels, depth, height, width); see `pb.conv3d`, and `Conv2d` for the arguments.
 
     >>> import pullback as pb
     >>> pb.nn.Conv3d(3, 4, kernel_size=(1, 3, 3))(pb.zeros((2, 3, 2, 7, 7))).shape
@@ -195,7 +251,7 @@ class _Transposed(_Layer):
 
 
 class ConvTranspose1d(_Transposed):
-    """The transpose of a convolution of (samples, channels, width); see `pb.conv_transpose1d`.
+    """The transpose of a convolution of (samples, channels, width); see `pb.conv_transpose1d` and `ConvTranspose2d`.
 
     >>> import pullback as pb
     >>> pb.nn.ConvTranspose1d(3, 4, kernel_size=2, stride=2)(pb.zeros((2, 3, 5))).shape
@@ -209,6 +265,35 @@ class ConvTranspose1d(_Transposed):
 class ConvTranspose2d(_Transposed):
     """The transpose of a convolution of (samples, channels, height, width); see `pb.conv_transpose2d`.
 
+    With a stride of 2 images become twice as large.
+
+    Parameters
+    ----------
+    in_channels : int
+        Channels of inputs.
+    out_channels : int
+        Channels of results.
+    kernel_size : int or pair of int
+        The size of the kernel.
+    stride : int or pair of int
+        How far apart neighbours of the input are in the result.
+    padding : int or pair of int
+        What is cut off the result at both ends.
+    output_padding : int or pair of int
+        What is added to the result at one end.
+    groups : int
+        Parts that channels are split into.
+    bias : bool
+        Whether there is a `bias` (out_channels,).
+    dilation : int or pair of int
+        The distance between the elements of the kernel.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.ConvTranspose2d(3, 4, kernel_size=2, stride=2)(pb.zeros((2, 3, 5, 5))).shape
     (2, 4, 10, 10)
@@ -219,7 +304,7 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """The transpose of a convolution of (samples, channels, depth, height, width); see `pb.conv_transpose3d`.
+    """The transpose of a convolution of (samples, channels, depth, height, width); see `ConvTranspose2d`.
 
     >>> import pullback as pb
     >>> pb.nn.ConvTranspose3d(3, 4, kernel_size=2, stride=2)(pb.zeros((2, 3, 2, 3, 3))).shape

@@ -22,9 +22,21 @@ def probability(name: str, p: Any) -> float:
 class Dropout(Module):
     """In training, each element zero with probability `p` and the others divided by 1 - p; see `pb.dropout`.
 
+    In evaluation (`model.eval()`) inputs come back as they are.
+
+    Parameters
+    ----------
+    p : float
+        The probability of each element to become zero, from 0 to 1.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Dropout(0.5).eval()(pb.tensor([1.0, 2.0]))
     tensor([1., 2.])
+    >>> pb.random.seed(0)
+    >>> sorted(set(pb.nn.Dropout(0.5)(pb.ones(100)).tolist()))
+    [0.0, 2.0]
     """
 
     def __init__(self, p: float = 0.5) -> None:

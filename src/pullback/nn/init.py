@@ -30,7 +30,7 @@ def _written(tensor: Tensor, values: Any) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Numbers from `a` to `b`, equally likely.
+    """Fill `tensor` with numbers from `a` to `b`, equally likely; returns it.
 
     >>> import pullback as pb
     >>> bool((pb.nn.init.uniform_(pb.zeros(100), -1.0, 1.0) < 1.0).all())
@@ -41,7 +41,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Numbers of the normal distribution.
+    """Fill `tensor` with numbers of the normal distribution of this `mean` and standard deviation `std`; returns it.
 
     >>> import pullback as pb
     >>> abs(pb.nn.init.normal_(pb.zeros(10000), 3.0, 0.1).mean().item() - 3.0) < 0.01
@@ -52,7 +52,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """The number `val` everywhere.
+    """Fill `tensor` with the number `val`; returns it.
 
     >>> import pullback as pb
     >>> pb.nn.init.constant_(pb.zeros(2), 0.5)
@@ -62,7 +62,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros everywhere.
+    """Fill `tensor` with zeros; returns it.
 
     >>> import pullback as pb
     >>> pb.nn.init.zeros_(pb.ones(2))
@@ -72,7 +72,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones everywhere.
+    """Fill `tensor` with ones; returns it.
 
     >>> import pullback as pb
     >>> pb.nn.init.ones_(pb.zeros(2))
@@ -89,7 +89,9 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Numbers of the normal distribution under the condition that they lie between `a` and `b`.
+    """Fill `tensor` with normal numbers under the condition that they lie between `a` and `b`; returns it.
+
+    `mean` and `std` are those of the normal distribution before that.
 
     >>> import pullback as pb
     >>> bool((abs(pb.nn.init.trunc_normal_(pb.zeros(1000), std=10.0)) <= 2.0).all())
@@ -128,6 +130,9 @@ def _normal_quantile(probability: Any) -> Any:
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """By how much a layer before this activation must be larger to keep the size of what flows through it.
 
+    `nonlinearity` is the activation's name: "linear", "sigmoid", "tanh", "relu", "leaky_relu" (whose slope is `param`)
+    or "selu".
+
     >>> import pullback as pb
     >>> pb.nn.init.calculate_gain("leaky_relu", 1.0)
     1.0
@@ -157,7 +162,7 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform numbers with the variance 2 gain**2 / (inputs + outputs).
+    """Fill a weight `tensor` with uniform numbers of the variance 2 gain**2 / (inputs + outputs); returns it.
 
     >>> import pullback as pb
     >>> pb.nn.init.xavier_uniform_(pb.zeros((3, 2))).shape
@@ -168,7 +173,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal numbers with the variance 2 gain**2 / (inputs + outputs).
+    """Fill a weight `tensor` with normal numbers of the variance 2 gain**2 / (inputs + outputs); returns it.
 
     >>> import pullback as pb
     >>> pb.nn.init.xavier_normal_(pb.zeros((3, 2))).shape
@@ -191,7 +196,10 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform numbers with the variance gain**2 / inputs (or outputs, with mode="fan_out"); see `calculate_gain`.
+    """Fill a weight `tensor` with uniform numbers of the variance gain**2 / inputs; returns it.
+
+    The gain is that of the activation `nonlinearity` (see `calculate_gain`), whose slope below zero is `a` if it is
+    "leaky_relu". With `mode="fan_out"` outputs count in place of inputs.
 
     >>> import pullback as pb
     >>> pb.nn.init.kaiming_uniform_(pb.zeros((3, 2)), nonlinearity="relu").shape
@@ -208,7 +216,10 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal numbers with the variance gain**2 / inputs (or outputs, with mode="fan_out"); see `calculate_gain`.
+    """Fill a weight `tensor` with normal numbers of the variance gain**2 / inputs; returns it.
+
+    The gain is that of the activation `nonlinearity` (see `calculate_gain`), whose slope below zero is `a` if it is
+    "leaky_relu". With `mode="fan_out"` outputs count in place of inputs.
 
     >>> import pullback as pb
     >>> pb.nn.init.kaiming_normal_(pb.zeros((3, 2)), nonlinearity="relu").shape
@@ -218,7 +229,9 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """`gain` times a matrix with orthonormal rows, or columns if there are fewer of them; further axes are columns.
+    """Fill `tensor` with `gain` times a matrix with orthonormal rows, or columns if there are fewer; returns it.
+
+    Axes behind the second one count as columns.
 
     >>> import pullback as pb
     >>> q = pb.nn.init.orthogonal_(pb.zeros((2, 3), dtype=pb.float64))

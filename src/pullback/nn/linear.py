@@ -19,8 +19,26 @@ from .module import Module, Parameter
 
 
 class Linear(Module):
-    """x @ weight.T + bias, along the last axis.
+    """A linear layer: x @ weight.T + bias, along the last axis.
 
+    `weight` is (out_features, in_features), `bias` (out_features,). Inputs are (..., in_features), results (...,
+    out_features).
+
+    Parameters
+    ----------
+    in_features : int
+        The length of the last axis of inputs.
+    out_features : int
+        That of results.
+    bias : bool
+        Whether there is a `bias`.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Linear(3, 2)(pb.zeros((5, 4, 3))).shape
     (5, 4, 2)
@@ -109,7 +127,9 @@ def project(x: Any, *layers: Linear) -> tuple[Tensor, ...]:
 
 
 class Identity(Module):
-    """What it is given; arguments of the constructor are ignored, so that it can take any layer's place.
+    """What it is given; the constructor's arguments are ignored, so that it can take any layer's place.
+
+    `args` and `kwargs` may be anything.
 
     >>> import pullback as pb
     >>> pb.nn.Identity()(3.0)
@@ -124,8 +144,17 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """The axes from `start_dim` to `end_dim` made one.
+    """The axes from `start_dim` to `end_dim` made one, as before a linear layer.
 
+    Parameters
+    ----------
+    start_dim : int
+        The first of these axes; by default that of samples stays.
+    end_dim : int
+        The last of them.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Flatten()(pb.zeros((2, 3, 4))).shape
     (2, 12)
@@ -145,8 +174,23 @@ class Flatten(Module):
 
 
 class Embedding(Module):
-    """Rows of a table by their numbers. The row `padding_idx` begins as zeros and gets no gradient.
+    """A table of vectors: for numbers of any shape, the rows of `weight` that they name.
 
+    Parameters
+    ----------
+    num_embeddings : int
+        The number of rows: of words in a vocabulary, say.
+    embedding_dim : int
+        The length of a row.
+    padding_idx : int, optional
+        A row that begins as zeros and gets no gradient.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Embedding(10, 3)(pb.asarray([[1, 2], [3, 3]])).shape
     (2, 2, 3)
@@ -193,6 +237,7 @@ class Embedding(Module):
                 self.weight[self.padding_idx] = 0.0
 
     def forward(self, indices: Any) -> Tensor:
+        """The rows of the table at `indices`, an array of integers of any shape."""
         return embedding(indices, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:

@@ -21,8 +21,15 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """`pb.mse_loss` as a module.
+    """`pb.mse_loss` as a module, called with predictions and targets of the same shape.
 
+    Parameters
+    ----------
+    reduction : str
+        "mean", "sum" or "none" (a loss for each element).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.MSELoss()(pb.tensor([1.0, 2.0]), pb.tensor([1.0, 4.0])).item()
     2.0
@@ -61,8 +68,21 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """`pb.cross_entropy` as a module.
+    """`pb.cross_entropy` as a module, called with logits and targets.
 
+    Parameters
+    ----------
+    weight : array, optional
+        (classes,): how much each class counts.
+    ignore_index : int
+        Samples with this class number have no loss and no gradient.
+    reduction : str
+        "mean", "sum" or "none" (a loss for each sample).
+    label_smoothing : float
+        The share of each target that is spread over all classes, from 0 to 1.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> round(pb.nn.CrossEntropyLoss()(pb.tensor([[2.0, 0.0, 0.0]]), pb.asarray([0])).item(), 4)
     0.2395

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Iterator, Mapping, Self
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
+from ..markup import shown_safely
 from ..tensors.tensor import Tensor
 from . import naming, placement, state
 from .rebuilding import from_tree, to_tree
@@ -20,11 +21,14 @@ _OWN = frozenset(("_kinds", "_slots"))  # a module's attributes that are not the
 class Module:
     """A piece of a model: what it computes is `forward`, what it learns are the tensors among its attributes.
 
-    A variable (a tensor that requires a gradient) assigned to an attribute becomes a parameter, and its name stays one,
-    also when it is frozen or assigned again. A constant becomes a buffer, unless its name begins with an underscore.
-    The result of an operation becomes neither. Modules and tensors in lists, tuples and dicts are found too. No
-    `super().__init__()` is needed, and dataclasses work. Modules are trees (see `pb.tree`) whose leaves are the values
-    of the parameters that require a gradient, so `pb.grad(loss)(model)` is a module of gradients.
+    Write a subclass with a `forward`, and call the module: `model(x)`. A variable (a tensor that requires a gradient)
+    assigned to an attribute becomes a parameter, and its name stays one, also when it is frozen or assigned again. A
+    constant becomes a buffer, unless its name begins with an underscore. The result of an operation becomes neither.
+    Modules and tensors in lists, tuples and dicts are found too. No `super().__init__()` is needed, and dataclasses
+    work.
+
+    Modules are trees (see `pb.tree`) whose leaves are the values of the parameters that require a gradient, so
+    `pb.grad(loss)(model)` is a module of gradients.
 
     >>> import pullback as pb
     >>> class Scale(pb.nn.Module):
@@ -81,7 +85,7 @@ class Module:
             raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; calling the module calls this."""
+        """What the module computes; calling the module calls this, with its `args` and `kwargs`. See `pb.nn.Module`."""
         raise NotImplementedError(f"{type(self).__name__} has no `forward`: define `def forward(self, x): ...` in it.")
 
     # -- what is in it -----------------------------------------------------------------------------
@@ -89,6 +93,13 @@ class Module:
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """The names and tensors of all parameters, frozen ones included; one in several places comes once.
 
+        Returns
+        -------
+        iterator of (str, Tensor)
+            For an optimizer, or to look at them.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> [(name, p.shape) for name, p in pb.nn.Linear(3, 2).named_parameters()]
         [('weight', (2, 3)), ('bias', (2,))]
@@ -100,7 +111,12 @@ class Module:
         return (tensor for _, tensor in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """The names and tensors of all buffers: tensors that belong to the model but are not learned."""
+        """The names and tensors of all buffers: tensors that belong to the model but are not learned.
+
+        >>> import pullback as pb
+        >>> [name for name, _ in pb.nn.BatchNorm1d(3).named_buffers()]
+        ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         return self._named_tensors((_BUFFER, _UNSAVED))
 
     def buffers(self) -> Iterator[Tensor]:
@@ -121,7 +137,12 @@ class Module:
         return (module for _, module in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The names and modules that this one holds itself."""
+        """The names and modules that this one holds itself.
+
+        >>> import pullback as pb
+        >>> [name for name, _ in pb.nn.Sequential(pb.nn.Linear(3, 2), pb.nn.ReLU()).named_children()]
+        ['0', '1']
+        """
         seen: set[int] = set()
         for path, value in self._entries():
             if isinstance(value, Module) and id(value) not in seen:
@@ -129,7 +150,7 @@ class Module:
                 yield path, value
 
     def children(self) -> Iterator[Module]:
-        """The modules that this one holds itself."""
+        """The modules that this one holds itself; see `named_children`."""
         return (module for _, module in self.named_children())
 
     def num_parameters(self) -> int:
@@ -159,7 +180,15 @@ class Module:
         self._register(name, tensor, _BUFFER if persistent else _UNSAVED)
 
     def register_parameter(self, name: str, tensor: Any) -> None:
-        """Make `tensor` a parameter even if it requires no gradient (a frozen one)."""
+        """Make `tensor` a parameter even if it requires no gradient (a frozen one).
+
+        >>> import pullback as pb
+        >>> class Scaled(pb.nn.Module):
+        ...     def __init__(self):
+        ...         self.register_parameter("factor", pb.ones(2))
+        >>> [name for name, _ in Scaled().named_parameters()]
+        ['factor']
+        """
         self._register(name, tensor, _PARAMETER)
 
     def _register(self, name: str, tensor: Any, kind: str) -> None:
@@ -175,6 +204,13 @@ class Module:
     def state_dict(self) -> dict[str, Tensor]:
         """Parameters and buffers by name. They share memory with the module until one of the two is written.
 
+        Returns
+        -------
+        dict of str to Tensor
+            For `load_state_dict`, or for `pb.save`.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> list(pb.nn.BatchNorm1d(3).state_dict())
         ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
@@ -184,9 +220,23 @@ class Module:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> state.Differences:
         """Write the values of `state_dict` (tensors or arrays of any library) into this module's tensors, in place.
 
-        Nothing is written unless everything fits. Numbers of another width are converted. Of tensors in several
-        places one name is enough. Without `strict`, names that only one side has are passed over and returned.
+        Nothing is written unless everything fits. Numbers of another width are converted. Of tensors in several places
+        one name is enough.
 
+        Parameters
+        ----------
+        state_dict : mapping of str to array
+            Tensors or arrays of any library, by name.
+        strict : bool
+            Whether every name must be on both sides. Otherwise names that only one side has are passed over.
+
+        Returns
+        -------
+        Differences
+            The names passed over: `missing` here, `unexpected` in `state_dict`.
+
+        Examples
+        --------
         >>> import numpy as np, pullback as pb
         >>> layer = pb.nn.Linear(2, 1)
         >>> layer.load_state_dict({"weight": np.array([[1.0, 2.0]])}, strict=False)
@@ -199,20 +249,55 @@ class Module:
     # -- modes, places and dtypes ------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Put the whole tree into training mode, where dropout and batch statistics act; returns the module."""
+        """Put the whole tree into training mode, where dropout and batch statistics act; `eval` leaves it.
+
+        Parameters
+        ----------
+        mode : bool
+            False leaves training mode, as `eval` does.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> model = pb.nn.Sequential(pb.nn.Linear(2, 2), pb.nn.Dropout()).eval()
+        >>> model.training, model.train().training
+        (False, True)
+        """
         for module in self.modules():
             vars(module)["training"] = bool(mode)  # a frozen dataclass has modes too
         return self
 
     def eval(self) -> Self:
-        """Leave training mode; returns the module."""
+        """Leave training mode, so that dropout does nothing and batch statistics stay; returns the module.
+
+        >>> import pullback as pb
+        >>> pb.nn.Dropout().eval()(pb.ones(3))
+        tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def freeze(self, *patterns: str) -> Self:
-        """Let parameters require no gradient: all, or those whose names match a pattern; returns the module.
+        """Let parameters require no gradient: all, or those whose names match a pattern.
 
-        In a pattern `*` stands for any characters. No gradient is computed or kept for a frozen parameter.
+        No gradient is computed or kept for a frozen parameter.
 
+        Parameters
+        ----------
+        *patterns : str
+            Whole names, in which `*` stands for any characters. Without one all parameters are meant.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> model = pb.nn.Sequential(pb.nn.Linear(2, 2), pb.nn.Linear(2, 2)).freeze("0.*")
         >>> [name for name, p in model.named_parameters() if p.requires_grad]
@@ -221,7 +306,10 @@ class Module:
         return self._set_requires_grad(patterns, False)
 
     def unfreeze(self, *patterns: str) -> Self:
-        """Undo `freeze`."""
+        """Undo `freeze`: all parameters, or those matching `patterns`, require a gradient again; returns the module.
+
+        See `freeze` for patterns.
+        """
         return self._set_requires_grad(patterns, True)
 
     def _set_requires_grad(self, patterns: tuple[str, ...], flag: bool) -> Self:
@@ -239,13 +327,33 @@ class Module:
         return self
 
     def zero_grad(self) -> None:
-        """Set the gradients of all parameters to zero, keeping their memory."""
+        """Set the gradients of all parameters to zero, keeping their memory.
+
+        >>> import pullback as pb
+        >>> layer = pb.nn.Linear(2, 1)
+        >>> layer(pb.ones(2)).sum().backward()
+        >>> layer.zero_grad()
+        >>> layer.bias.grad
+        tensor([0.])
+        """
         for parameter in self.parameters():
             parameter.zero_grad()
 
     def to_device(self, device: str) -> Self:
         """Move parameters, gradients and buffers to `device`; the tensors stay the same objects. Returns the module.
 
+        Parameters
+        ----------
+        device : str
+            Such as "numpy" or "torch:cuda"; see `pb.device`.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> pb.nn.Linear(2, 1).to_device("numpy").weight.device
         'numpy'
@@ -256,6 +364,18 @@ class Module:
     def astype(self, dtype: Any) -> Self:
         """Convert floating-point parameters, gradients and buffers to `dtype`, also in place; returns the module.
 
+        Parameters
+        ----------
+        dtype : dtype
+            Such as `pb.float64` or `pb.bfloat16`.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> pb.nn.Linear(2, 1).astype(pb.float64).weight.dtype
         pullback.float64
@@ -277,7 +397,12 @@ class Module:
     # -- printing ----------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What `repr` shows of this module beside its name and its children."""
+        """What `repr` shows of this module beside its name and its children; a subclass may say something here.
+
+        >>> import pullback as pb
+        >>> pb.nn.Linear(3, 2).extra_repr()
+        'in_features=3, out_features=2, bias=True'
+        """
         return ""
 
     def __repr__(self) -> str:
@@ -293,6 +418,13 @@ class Module:
             else:
                 lines += [f"({path}): {text}" for path in paths]
         return "\n".join([f"{type(self).__name__}(", *("  " + line.replace("\n", "\n  ") for line in lines), ")"])
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the tree of layers with their parameters, shapes and bytes."""
+        from .notebook import html
+
+        return html(self)
 
     # -- walking the tree --------------------------------------------------------------------------
 
@@ -371,6 +503,22 @@ tree.register(Module, to_tree, from_tree)
 def Parameter(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:  # noqa: N802
     """A new variable with the values of `data`: what a module takes for a parameter.
 
+    Parameters
+    ----------
+    data : array
+        The first values. They are copied.
+    dtype : dtype, optional
+        By default that of `data`; Python floats become `pb.default_dtype()`.
+    device : str, optional
+        By default where `data` is.
+
+    Returns
+    -------
+    Tensor
+        A variable: it requires a gradient.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.Parameter(pb.zeros(2))
     tensor([0., 0.], requires_grad=True)

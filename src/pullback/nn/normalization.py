@@ -44,6 +44,23 @@ class _Affine(Module):
 class LayerNorm(_Affine):
     """Normalise over the last axes, those of `normalized_shape`; see `pb.layer_norm`.
 
+    Parameters
+    ----------
+    normalized_shape : int or tuple of int
+        The sizes of the last axes: the width of a model, say.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
+    elementwise_affine : bool
+        Whether results are multiplied by a `weight` that is learned.
+    bias : bool
+        Whether a `bias` that is learned is added, too.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.LayerNorm(2, eps=0.0)(pb.tensor([[1.0, 3.0]])).detach()
     tensor([[-1.,  1.]])
@@ -73,8 +90,21 @@ class LayerNorm(_Affine):
 class RMSNorm(_Affine):
     """Divide by the root of the mean square over the last axes, those of `normalized_shape`; see `pb.rms_norm`.
 
-    Without `eps` it is the smallest step of the dtype from 1 on.
+    Parameters
+    ----------
+    normalized_shape : int or tuple of int
+        The sizes of the last axes: the width of a model, say.
+    eps : float, optional
+        Added to the mean square; by default the smallest step of the dtype from 1 on.
+    elementwise_affine : bool
+        Whether results are multiplied by a `weight` that is learned.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
 
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.RMSNorm(2, eps=0.0)(pb.tensor([[1.0, 7.0]])).detach()
     tensor([[0.2, 1.4]])
@@ -115,8 +145,25 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Normalise each sample over groups of channels; see `pb.group_norm`.
+    """Normalise each sample (channels, ...) over groups of channels; see `pb.group_norm`.
 
+    Parameters
+    ----------
+    num_groups : int
+        How many groups the channels are split into.
+    num_channels : int
+        The number of channels.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
+    affine : bool
+        Whether results are multiplied by a `weight` and a `bias` is added, both learned.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.GroupNorm(2, 4, eps=0.0)(pb.tensor([[1.0, 3.0, 10.0, 30.0]])).detach()
     tensor([[-1.,  1., -1.,  1.]])
@@ -218,9 +265,28 @@ class _BatchNorm(_Affine):
 class BatchNorm1d(_BatchNorm):
     """Normalise each channel of (samples, channels) or (samples, channels, width) over all the others.
 
-    In training by the batch's own statistics, which also move the running ones by `momentum` (None: the mean of all
-    batches so far); in evaluation by the running ones. See `pb.batch_norm`.
+    In training by the batch's own statistics, which also move the running ones; in evaluation (`model.eval()`) by the
+    running ones. See `pb.batch_norm`.
 
+    Parameters
+    ----------
+    num_features : int
+        The number of channels.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
+    momentum : float or None
+        How far the running statistics move towards the batch's; None for the mean of all batches so far.
+    affine : bool
+        Whether results are multiplied by a `weight` and a `bias` is added, both learned.
+    track_running_stats : bool
+        Whether there are running statistics; otherwise the batch's own are always used.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> norm = pb.nn.BatchNorm1d(1, momentum=1.0)
     >>> norm(pb.tensor([[1.0], [3.0]])).shape, norm.running_mean, norm.num_batches_tracked.item()
@@ -233,6 +299,25 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Normalise each channel of (samples, channels, height, width) over all the others; see `BatchNorm1d`.
 
+    Parameters
+    ----------
+    num_features : int
+        The number of channels.
+    eps : float
+        Added to the variance, so that nothing is divided by zero.
+    momentum : float or None
+        How far the running statistics move towards the batch's; None for the mean of all batches so far.
+    affine : bool
+        Whether results are multiplied by a `weight` and a `bias` is added, both learned.
+    track_running_stats : bool
+        Whether there are running statistics; otherwise the batch's own are always used.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.BatchNorm2d(3)(pb.random.normal((2, 3, 4, 4))).shape
     (2, 3, 4, 4)
@@ -290,6 +375,8 @@ class _InstanceNorm(_Affine):
 
 class InstanceNorm1d(_InstanceNorm):
     """Normalise each channel of each sample over its width; the axis of samples may be left out.
+
+    `num_features` is the number of channels. With `affine` results are multiplied by a weight and a bias is added.
 
     >>> import pullback as pb
     >>> pb.nn.InstanceNorm1d(1, eps=0.0)(pb.tensor([[[1.0, 3.0]]]))

@@ -42,7 +42,7 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of every window; see `pb.max_pool1d`.
+    """The largest element of every window of (samples, channels, width); see `MaxPool2d`.
 
     >>> import pullback as pb
     >>> pb.nn.MaxPool1d(2)(pb.tensor([[[1.0, 4.0, 2.0, 3.0]]]))
@@ -53,8 +53,25 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of every window; see `pb.max_pool2d`.
+    """The largest element of every window of images (samples, channels, height, width); see `pb.max_pool2d`.
 
+    Parameters
+    ----------
+    kernel_size : int or pair of int
+        The size of windows.
+    stride : int or pair of int, optional
+        From one window to the next, by default `kernel_size`.
+    padding : int or pair of int
+        A margin that is never the largest.
+    dilation : int or pair of int
+        The distance between the elements of a window.
+    return_indices : bool
+        Whether to give the positions as well.
+    ceil_mode : bool
+        Whether a last window that is not whole counts.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.MaxPool2d(2)(pb.zeros((1, 3, 6, 6))).shape
     (1, 3, 3, 3)
@@ -64,7 +81,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of every window; see `pb.max_pool3d`.
+    """The largest element of every window of (samples, channels, depth, height, width); see `MaxPool2d`.
 
     >>> import pullback as pb
     >>> pb.nn.MaxPool3d(2)(pb.zeros((1, 3, 4, 6, 6))).shape
@@ -75,7 +92,7 @@ class MaxPool3d(_MaxPool):
 
 
 class AvgPool1d(Module):
-    """The mean of every window; see `pb.avg_pool1d`.
+    """The mean of every window of (samples, channels, width); see `AvgPool2d`.
 
     >>> import pullback as pb
     >>> pb.nn.AvgPool1d(2)(pb.tensor([[[1.0, 4.0, 2.0, 3.0]]]))
@@ -128,8 +145,25 @@ class _AvgPoolWithDivisor(AvgPool1d):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """The mean of every window; see `pb.avg_pool2d`.
+    """The mean of every window of images (samples, channels, height, width); see `pb.avg_pool2d`.
 
+    Parameters
+    ----------
+    kernel_size : int or pair of int
+        The size of windows.
+    stride : int or pair of int, optional
+        From one window to the next, by default `kernel_size`.
+    padding : int or pair of int
+        A margin of zeros.
+    ceil_mode : bool
+        Whether a last window that is not whole counts.
+    count_include_pad : bool
+        Whether the margin counts among the elements.
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.nn.AvgPool2d(2)(pb.zeros((1, 3, 6, 6))).shape
     (1, 3, 3, 3)
@@ -139,7 +173,7 @@ class AvgPool2d(_AvgPoolWithDivisor):
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """The mean of every window; see `pb.avg_pool3d`.
+    """The mean of every window of (samples, channels, depth, height, width); see `AvgPool2d`.
 
     >>> import pullback as pb
     >>> pb.nn.AvgPool3d(2)(pb.zeros((1, 3, 4, 6, 6))).shape

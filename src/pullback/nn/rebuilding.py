@@ -132,6 +132,24 @@ def functional_call(module: Module, tensors: Mapping[str, Any], *args: Any, **kw
     what `forward` assigns to attributes is lost, but buffers that it writes in place are written. A tensor in several
     places is replaced in all of them.
 
+    Parameters
+    ----------
+    module : Module
+        What to call.
+    tensors : mapping of str to array
+        Values by the names of parameters and buffers. Those that are not named stay.
+    *args : any
+        The arguments of the module.
+    **kwargs : any
+        Those by keyword.
+
+    Returns
+    -------
+    any
+        What the module returns.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> layer = pb.nn.Linear(2, 1)
     >>> def loss(weight):

@@ -97,6 +97,7 @@ class _RecurrentCell(_Recurrent):
         self.reset_parameters()
 
     def forward(self, x: Any, hx: Any = None) -> Any:
+        """The next state, of inputs `x` (samples, input_size) and the state `hx` before, by default zeros."""
         x = asarray(x)
         state = self._zeros(x, *x.shape[:-1]) if hx is None else self._given(hx, (*x.shape[:-1], self.hidden_size))
         projected = linear(x, self.weight_ih, self.bias_ih)
@@ -141,6 +142,7 @@ class _RecurrentLayers(_Recurrent):
         self.reset_parameters()
 
     def forward(self, x: Any, hx: Any = None) -> tuple[Tensor, Any]:
+        """Outputs for all steps of `x`, and the last state; `hx` is the first one, by default zeros."""
         x = asarray(x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             axes = "(samples, length, width)" if self.batch_first else "(length, samples, width)"
@@ -197,8 +199,37 @@ class _RecurrentLayers(_Recurrent):
 
 
 class RNN(_RecurrentLayers):
-    """h = tanh(W x + b + U h + c) over the steps of a sequence; see `LSTM` for shapes.
+    """h = tanh(W x + b + U h + c) over the steps of a sequence: (outputs, h).
 
+    Inputs are (length, samples, input_size); the samples may be left out. A first state (num_layers * directions,
+    samples, hidden_size) may follow them, by default zeros: `rnn(x, h)`. Outputs are (length, samples, hidden_size *
+    directions), and h is the last state.
+
+    Parameters
+    ----------
+    input_size : int
+        The width of inputs.
+    hidden_size : int
+        The width of the state.
+    num_layers : int
+        Layers one on top of the other.
+    nonlinearity : str
+        "tanh" or "relu".
+    bias : bool
+        Whether there are the biases b and c.
+    batch_first : bool
+        Whether inputs and outputs are (samples, length, width) instead; states stay as they are.
+    dropout : float
+        The probability of zeros between layers, in training.
+    bidirectional : bool
+        Whether a second network reads the sequence backwards, and outputs are twice as wide.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> out, h = pb.nn.RNN(3, 4)(pb.zeros((6, 2, 3)))
     >>> out.shape, h.shape
@@ -233,8 +264,35 @@ class RNN(_RecurrentLayers):
 
 
 class GRU(_RecurrentLayers):
-    """Gated recurrent units over the steps of a sequence; see `LSTM` for shapes.
+    """Gated recurrent units over the steps of a sequence: (outputs, h).
 
+    Inputs are (length, samples, input_size); the samples may be left out. A first state (num_layers * directions,
+    samples, hidden_size) may follow them, by default zeros: `gru(x, h)`. Outputs are (length, samples, hidden_size *
+    directions), and h is the last state.
+
+    Parameters
+    ----------
+    input_size : int
+        The width of inputs.
+    hidden_size : int
+        The width of the state.
+    num_layers : int
+        Layers one on top of the other.
+    bias : bool
+        Whether there are biases.
+    batch_first : bool
+        Whether inputs and outputs are (samples, length, width) instead; states stay as they are.
+    dropout : float
+        The probability of zeros between layers, in training.
+    bidirectional : bool
+        Whether a second network reads the sequence backwards, and outputs are twice as wide.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> out, h = pb.nn.GRU(3, 4, bidirectional=True)(pb.zeros((6, 2, 3)))
     >>> out.shape, h.shape
@@ -250,10 +308,33 @@ class GRU(_RecurrentLayers):
 class LSTM(_RecurrentLayers):
     """Long short-term memory over the steps of a sequence: (outputs, (h, c)).
 
-    Inputs are (length, samples, width), with `batch_first` (samples, length, width); the samples may be left out. The
-    states h and c are (layers * directions, samples, hidden_size), in whatever order the inputs are. `dropout` acts
-    between layers, in training.
+    Inputs are (length, samples, input_size); the samples may be left out. First states may follow them, by default
+    zeros: `lstm(x, (h, c))`. Outputs are (length, samples, hidden_size * directions). The states h and c are
+    (num_layers * directions, samples, hidden_size), in whatever order the inputs are.
 
+    Parameters
+    ----------
+    input_size : int
+        The width of inputs.
+    hidden_size : int
+        The width of the states.
+    num_layers : int
+        Layers one on top of the other.
+    bias : bool
+        Whether there are biases.
+    batch_first : bool
+        Whether inputs and outputs are (samples, length, width) instead; states stay as they are.
+    dropout : float
+        The probability of zeros between layers, in training.
+    bidirectional : bool
+        Whether a second network reads the sequence backwards, and outputs are twice as wide.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> out, (h, c) = pb.nn.LSTM(3, 4, num_layers=2, batch_first=True)(pb.zeros((2, 6, 3)))
     >>> out.shape, h.shape, c.shape
@@ -270,6 +351,9 @@ class LSTM(_RecurrentLayers):
 
 class RNNCell(_RecurrentCell):
     """One step of `RNN`: x and h give the next h.
+
+    `x` is (samples, input_size), h (samples, hidden_size), by default zeros. The arguments are those of `RNN`: `bias`,
+    `nonlinearity` ("tanh" or "relu").
 
     >>> import pullback as pb
     >>> pb.nn.RNNCell(3, 4)(pb.zeros((2, 3))).shape
@@ -299,6 +383,8 @@ class RNNCell(_RecurrentCell):
 class GRUCell(_RecurrentCell):
     """One step of `GRU`: x and h give the next h.
 
+    `x` is (samples, input_size), h (samples, hidden_size), by default zeros. Without `bias` there are no biases.
+
     >>> import pullback as pb
     >>> pb.nn.GRUCell(3, 4)(pb.zeros((2, 3))).shape
     (2, 4)
@@ -312,6 +398,8 @@ class GRUCell(_RecurrentCell):
 
 class LSTMCell(_RecurrentCell):
     """One step of `LSTM`: x and (h, c) give the next (h, c).
+
+    `x` is (samples, input_size), h and c (samples, hidden_size), by default zeros. Without `bias` there are no biases.
 
     >>> import pullback as pb
     >>> h, c = pb.nn.LSTMCell(3, 4)(pb.zeros((2, 3)))

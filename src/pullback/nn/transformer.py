@@ -19,10 +19,38 @@ _ACTIVATIONS: dict[str, Callable[..., Tensor]] = {"relu": relu, "gelu": gelu}
 
 
 class TransformerEncoderLayer(Module):
-    """Attention and a network of two layers, each added to its input and normalised after it (`norm_first`: before).
+    """Attention and a network of two layers, each added to its input and normalised.
 
-    `activation` is "relu", "gelu" or a function. Masks are as in `MultiheadAttention`: True hides.
+    It is called as `layer(src)` for inputs (length, samples, d_model). `src_mask`, `src_key_padding_mask` and
+    `is_causal` are as in `MultiheadAttention`: True hides.
 
+    Parameters
+    ----------
+    d_model : int
+        The width of inputs and outputs.
+    nhead : int
+        The number of heads, which divides `d_model`.
+    dim_feedforward : int
+        The width inside the network of two layers.
+    dropout : float
+        The probability of zeros in all places, in training.
+    activation : str or callable
+        "relu", "gelu" or a function.
+    layer_norm_eps : float
+        That of the normalisations.
+    batch_first : bool
+        Whether inputs and outputs are (samples, length, d_model) instead.
+    norm_first : bool
+        Whether normalisation comes before the parts, not after.
+    bias : bool
+        Whether linear layers and normalisations have biases.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> layer = pb.nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
     >>> layer(pb.random.normal((3, 5, 8)), is_causal=True).shape
@@ -62,6 +90,11 @@ class TransformerEncoderLayer(Module):
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
     ) -> Tensor:
+        """The layer's result for `src`, in its shape. Calling the module calls this.
+
+        `src_mask` (queries, keys) and `src_key_padding_mask` (samples, keys) hide where they are True; `is_causal`
+        hides the future.
+        """
         masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
             x = src + self._attention(self.norm1(src), *masks)
@@ -77,8 +110,22 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """`num_layers` independent copies of a layer, one after the other, and a normalisation at the end if given.
+    """Independent copies of a layer, one after the other.
 
+    It is called as `encoder(src)`, with the masks of `TransformerEncoderLayer`: `mask`, `src_key_padding_mask`,
+    `is_causal`.
+
+    Parameters
+    ----------
+    encoder_layer : Module
+        What to copy, such as a `TransformerEncoderLayer`.
+    num_layers : int
+        How many copies.
+    norm : Module, optional
+        A normalisation at the end.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> layer = pb.nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
     >>> encoder = pb.nn.TransformerEncoder(layer, num_layers=2, norm=pb.nn.LayerNorm(8))
@@ -92,6 +139,11 @@ class TransformerEncoder(Module):
         self.norm = norm
 
     def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        """What all layers make of `src`, in its shape. Calling the module calls this.
+
+        `mask` (queries, keys) and `src_key_padding_mask` (samples, keys) hide where they are True; `is_causal` hides
+        the future.
+        """
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal)
         return src if self.norm is None else self.norm(src)

@@ -15,10 +15,18 @@ __all__ = ["Accumulation"]
 class Accumulation:
     """Adds up the gradients of micro-batches and divides them by their total weight.
 
-    Give the *sum* of the losses of each micro-batch, and its weight: the number of samples, or of tokens that are
-    not masked. The result is the gradient of the mean over all of them, whatever the sizes of the micro-batches; the
-    mean of their means, which frameworks usually take, is something else as soon as the sizes differ.
+    Give the *sum* of the losses of each micro-batch, and its weight: the number of samples, or of tokens that are not
+    masked. The result is the gradient of the mean over all of them, whatever the sizes of the micro-batches; the mean
+    of their means, which frameworks usually take, is something else as soon as the sizes differ.
 
+    Parameters
+    ----------
+    scaler : LossScaler, optional
+        Losses are scaled with it, and `step` is its `step`. Call `scaler.update()` after that, and not between
+        micro-batches.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.1)
@@ -31,9 +39,6 @@ class Accumulation:
     True
     >>> w
     tensor([0.6], requires_grad=True)
-
-    With a `scaler` (`pb.optim.LossScaler`) the losses are scaled and `step` is the scaler's; call `scaler.update()`
-    after it, and not between micro-batches.
     """
 
     def __init__(self, scaler: Any = None) -> None:
@@ -49,7 +54,10 @@ class Accumulation:
         self.micro_batches = 0
 
     def backward(self, loss_sum: Tensor, weight: float) -> None:
-        """Add the gradients of one micro-batch. `weight` may be zero, where everything in it is masked."""
+        """Add the gradients of one micro-batch, given the sum of its losses (`loss_sum`).
+
+        `weight` is the number of samples, or of tokens that count; it may be zero, where everything is masked.
+        """
         weight = checked_weight(weight)
         scale = 1.0 if self.scaler is None else self.scaler.get_scale()
         if self.micro_batches and scale != self._scale:

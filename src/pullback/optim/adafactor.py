@@ -15,8 +15,9 @@ __all__ = ["Adafactor"]
 class Adafactor(Optimizer):
     """Adafactor (Shazeer & Stern, 2018), as in PyTorch: the average squares of a matrix are kept by row and by column.
 
-    `eps` are two: the smallest root mean square of gradients (None for the dtype's precision) and of parameters;
-    `d` bounds the root mean square of a step. The weight decay is decoupled, as in `AdamW`.
+    `params` and `lr` are as in `Adam`. `beta2_decay` is the power of the step that averages move by. `eps` are two: the
+    smallest root mean square of gradients (None for the dtype's precision) and of parameters; `d` bounds the root mean
+    square of a step. `weight_decay` is decoupled, as in `AdamW`; `maximize` goes up.
 
     >>> import pullback as pb
     >>> w = pb.ones((100, 200)).set_requires_grad(True)

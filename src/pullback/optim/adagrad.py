@@ -14,6 +14,9 @@ __all__ = ["Adagrad"]
 class Adagrad(Optimizer):
     """Adagrad: the rate of an element falls with the squares of its gradients so far.
 
+    `params`, `lr`, `weight_decay`, `eps` and `maximize` are as in `Adam`. `lr_decay` lowers the rate with the steps,
+    and `initial_accumulator_value` is the sum of squares to begin with.
+
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.Adagrad([w], lr=0.5)

@@ -23,8 +23,26 @@ def averages(xp: Arithmetic, constants: Arrays, g: Any, buffers: Arrays, room: A
 class Adam(Optimizer):
     """Adam: steps along the average gradient, divided by the root of the average squared one.
 
-    `weight_decay` is an L2 penalty; `amsgrad` divides by the largest average so far.
+    Parameters
+    ----------
+    params : iterable of Tensor
+        What to update, such as `model.parameters()`; or groups of parameters: dicts with "params" and options of
+        their own.
+    lr : float
+        The learning rate: about the size of a step.
+    betas : pair of float
+        What is kept from step to step of the average gradient, and of the average squared one.
+    eps : float
+        Added to what is divided by.
+    weight_decay : float
+        The strength of an L2 penalty, which adds so much of each parameter to its gradient.
+    amsgrad : bool
+        Whether to divide by the largest average so far.
+    maximize : bool
+        Whether to go up rather than down.
 
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.Adam([w], lr=0.1)
@@ -90,6 +108,26 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay of its own: every step shrinks the parameters by `lr * weight_decay` of themselves.
 
+    Parameters
+    ----------
+    params : iterable of Tensor
+        What to update, such as `model.parameters()`; or groups of parameters: dicts with "params" and options of
+        their own.
+    lr : float
+        The learning rate: about the size of a step.
+    betas : pair of float
+        What is kept from step to step of the average gradient, and of the average squared one.
+    eps : float
+        Added to what is divided by.
+    weight_decay : float
+        What each step takes off the parameters, as a share of them, times `lr`.
+    amsgrad : bool
+        Whether to divide by the largest average so far.
+    maximize : bool
+        Whether to go up rather than down.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.AdamW([w], lr=0.1, weight_decay=0.5)

@@ -23,12 +23,22 @@ _CHUNK = 16384  # elements of a NumPy array that are updated at a time: they sta
 class ExponentialMovingAverage:
     """Averages that follow the parameters: each `update` moves them by (1 - decay) of the way.
 
-    `parameters` are tensors, (name, tensor) pairs, or a module; of a module the floating-point buffers, such as the
-    statistics of batch normalization, are averaged too, and other buffers are left alone. The averages start as
-    the parameters are now, so no correction of a bias is needed. With `warmup` the n-th update uses a decay of at most
-    (1 + n) / (10 + n), so that short trainings do not end near where they began; `warmup=False` is PyTorch's average.
-    Averages of half-precision parameters are kept in float32, which can hold their small changes.
+    The averages start as the parameters are now, so no correction of a bias is needed. Averages of half-precision
+    parameters are kept in float32, which can hold their small changes.
 
+    Parameters
+    ----------
+    parameters : Module, or iterable of Tensor
+        What to follow; (name, tensor) pairs will do as well. Of a module the floating-point buffers, such as the
+        statistics of batch normalization, are averaged too, and other buffers are left alone.
+    decay : float
+        What is kept of the averages in an update.
+    warmup : bool
+        Whether the n-th update keeps at most (1 + n) / (10 + n), so that short trainings do not end near where they
+        began. Without it this is PyTorch's average.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([0.0], requires_grad=True)
     >>> average = pb.optim.ExponentialMovingAverage([w], decay=0.9, warmup=False)
@@ -159,7 +169,7 @@ class ExponentialMovingAverage:
         return {"decay": self.decay, "warmup": self.warmup, "updates": self.updates, "averages": averages}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave: all of it, or on an error nothing."""
+        """Take over `state`, which `state_dict` gave: all of it, or on an error nothing."""
         from ..autodiff.creation import tensor as new_tensor
 
         if set(state) != {"decay", "warmup", "updates", "averages"}:

@@ -17,9 +17,21 @@ __all__ = ["clip_global_norm", "clip_value"]
 def clip_global_norm(gradients: Gradients | Iterable[Tensor], max_norm: float) -> Tensor:
     """Scale gradients in place so that their joint L2 norm is at most `max_norm`; return the norm before.
 
-    `gradients` are a `pb.Gradients`, gradients themselves, or parameters, whose `.grad` is then meant (frozen ones,
-    and those without one, are left out). The norm is a 0-d tensor, right for very large and very small values.
+    Parameters
+    ----------
+    gradients : Gradients or iterable of Tensor
+        A `pb.Gradients`, gradients themselves, or parameters, whose `.grad` is then meant (frozen ones, and those
+        without one, are left out).
+    max_norm : float
+        The largest norm allowed, positive.
 
+    Returns
+    -------
+    Tensor
+        The norm before, 0-d, right for very large and very small values.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([3.0, 4.0], requires_grad=True)
     >>> (w * w / 2).sum().backward()
@@ -34,6 +46,15 @@ def clip_global_norm(gradients: Gradients | Iterable[Tensor], max_norm: float) -
 def clip_value(gradients: Gradients | Iterable[Tensor], limit: float) -> None:
     """Clip every element of gradients, given as for `clip_global_norm`, to [-limit, limit] in place.
 
+    Parameters
+    ----------
+    gradients : Gradients or iterable of Tensor
+        A `pb.Gradients`, gradients themselves, or parameters, whose `.grad` is then meant.
+    limit : float
+        The largest size of an element, positive.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> g = pb.tensor([3.0, -0.5])
     >>> pb.optim.clip_value([g], 1.0)

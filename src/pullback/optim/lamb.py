@@ -15,7 +15,7 @@ __all__ = ["LAMB"]
 class LAMB(Optimizer):
     """LAMB (You et al., 2020): Adam's direction plus weight decay, scaled per tensor to `lr` times the tensor's norm.
 
-    A tensor that is zero, or whose direction is, takes the step unscaled.
+    A tensor that is zero, or whose direction is, takes the step unscaled. The arguments are those of `AdamW`.
 
     >>> import numpy as np, pullback as pb
     >>> w = pb.tensor([3.0, 4.0], requires_grad=True)

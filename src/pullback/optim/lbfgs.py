@@ -23,9 +23,27 @@ _CURVED = 1e-10  # the least y @ s of a step that is remembered: the Hessian mus
 class LBFGS(Optimizer):
     """L-BFGS, for losses without noise: `step` is given the function that computes loss and gradients, and calls it.
 
-    A step makes up to `max_iter` iterations and about `max_eval` (5/4 of it unless given) calls.
-    `line_search_fn` is None for steps of length `lr`, or "strong_wolfe".
+    Parameters
+    ----------
+    params : iterable of Tensor
+        What to update, such as `model.parameters()`.
+    lr : float
+        The length of steps, where there is no line search.
+    max_iter : int
+        The most iterations in a call of `step`.
+    max_eval : int, optional
+        About the most calls of the function in it, by default 5/4 of `max_iter`.
+    tolerance_grad : float
+        A step ends where no element of the gradient is larger.
+    tolerance_change : float
+        A step ends where the loss or all parameters change by less.
+    history_size : int
+        How many changes are remembered.
+    line_search_fn : str, optional
+        "strong_wolfe" looks for a good length along each direction.
 
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([-1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.LBFGS([w], line_search_fn="strong_wolfe")

@@ -13,9 +13,24 @@ __all__ = ["Lion"]
 class Lion(Optimizer):
     """Lion (Chen et al., 2023): every element moves by `lr`, in the direction of the sign of an average gradient.
 
-    The weight decay is decoupled, as in `AdamW`. Rates are some 3 to 10 times smaller than Adam's, and weight decay
-    is as many times larger.
+    Rates are some 3 to 10 times smaller than Adam's, and weight decay is as many times larger.
 
+    Parameters
+    ----------
+    params : iterable of Tensor
+        What to update, such as `model.parameters()`; or groups of parameters: dicts with "params" and options of
+        their own.
+    lr : float
+        The learning rate: the size of a step.
+    betas : pair of float
+        What is kept of the average in the direction of a step, and in the average itself.
+    weight_decay : float
+        What each step takes off the parameters, as a share of them, times `lr`.
+    maximize : bool
+        Whether to go up rather than down.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = pb.optim.Lion([w], lr=0.25)

@@ -15,10 +15,33 @@ __all__ = ["Muon"]
 class Muon(Optimizer):
     """Muon (Jordan et al., 2024), for the matrices between hidden layers; other parameters need another optimizer.
 
-    A step is the average gradient with all its singular values brought near 1 by `ns_steps` Newton-Schulz iterations,
-    in the parameter's own precision. Its length is adapted to the matrix by `adjust_lr_fn`: "original" (also None)
-    or "match_rms_adamw", with which rates and weight decays found for AdamW can be used.
+    A step is the average gradient with all its singular values brought near 1 by Newton-Schulz iterations, in the
+    parameter's own precision.
 
+    Parameters
+    ----------
+    params : iterable of Tensor
+        Matrices to update; or groups of them: dicts with "params" and options of their own.
+    lr : float
+        The learning rate.
+    weight_decay : float
+        What each step takes off the parameters, as a share of them, times `lr`.
+    momentum : float
+        What is kept of the average gradient from step to step.
+    nesterov : bool
+        Whether to look ahead along the momentum.
+    ns_coefficients : three float
+        Those of the polynomial in an iteration.
+    eps : float
+        Added to the norm that a gradient is divided by.
+    ns_steps : int
+        How many iterations.
+    adjust_lr_fn : str, optional
+        How the length of steps is adapted to a matrix: "original" (also None), or "match_rms_adamw", with which
+        rates and weight decays found for AdamW can be used.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> w = pb.zeros((2, 2)).set_requires_grad(True)
     >>> optimizer = pb.optim.Muon([w], lr=0.1)

@@ -32,8 +32,9 @@ class Optimizer:
     """The base of all optimizers; a subclass has options, and a formula in `update` that runs on every backend.
 
     `params` are tensors, (name, tensor) pairs, or groups of them: dicts with "params" and options of their own.
-    Writable NumPy arrays are parameters too: they are updated in place, and `step` is given their gradients.
-    Half-precision parameters are updated in float32, in which their state is kept, and rounded once per step.
+    `defaults` are the options of groups that do not have their own. Writable NumPy arrays are parameters too: they are
+    updated in place, and `step` is given their gradients. Half-precision parameters are updated in float32, in which
+    their state is kept, and rounded once per step.
 
     >>> import pullback as pb
     >>> class SignDescent(pb.optim.Optimizer):
@@ -88,15 +89,18 @@ class Optimizer:
     # -- what a subclass gives ---------------------------------------------------------------------
 
     def buffer_names(self, group: Group, parameter: Any) -> tuple[str, ...]:
-        """The names of the arrays that are kept for a parameter (a raw array) with these options."""
+        """The names of the arrays that are kept for a parameter (a raw array) with the options `group`."""
         return ()
 
     def new_buffer(self, name: str, group: Group, parameter: Any, dtype: Any, kernels: Any) -> Any:
-        """The buffer `name` before the first update: zeros like the parameter unless a subclass says otherwise."""
+        """The buffer `name` before the first update: zeros like the parameter unless a subclass says otherwise.
+
+        `group` has the options, and `kernels` are those of the parameter's backend.
+        """
         return kernels.zeros(tuple(parameter.shape), dtype, parameter)
 
     def constants(self, group: Group, step: int) -> tuple[float, ...]:
-        """The numbers in the formula at the `step`-th update of a parameter, counted from 1."""
+        """The numbers in the formula at the `step`-th update of a parameter (from 1 on), with the options `group`."""
         raise NotImplementedError
 
     def update(
@@ -104,12 +108,13 @@ class Optimizer:
     ) -> Arrays:
         """The formula: the new value of the parameter `w` with gradient `g`, written to `out`, and the new buffers.
 
-        All are raw arrays. It may write to `buffers` and `spare`, and to `out`, which may be `w` itself; never to `g`.
+        All are raw arrays, and `xp` has the functions for them; `group` has the options, and `constants` what
+        `constants` gave. It may write to `buffers` and `spare`, and to `out`, which may be `w` itself; never to `g`.
         """
         raise NotImplementedError
 
     def check_parameter(self, parameter: Any, label: str) -> None:
-        """Raise if this optimizer cannot update such a parameter."""
+        """Raise if this optimizer cannot update `parameter`, which an error calls `label`."""
 
     # -- groups ------------------------------------------------------------------------------------
 
@@ -186,12 +191,25 @@ class Optimizer:
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self, grads: Any = None) -> Any:
-        """Update the parameters. Those without a gradient stay as they are; an error changes nothing.
+        """Update the parameters.
 
-        `grads` is None for the gradients that `backward` left in `.grad` (a frozen tensor's is not used), a
-        `pb.Gradients`, or a list with a gradient or None per parameter. A function is called first: it leaves
-        gradients in `.grad` and returns the loss, which `step` then returns.
+        The order of a training step is `loss.backward()`, `optimizer.step()`, `optimizer.zero_grad()`. Parameters
+        without a gradient stay as they are; an error changes nothing.
 
+        Parameters
+        ----------
+        grads : Gradients, list or callable, optional
+            A `pb.Gradients`, or a list with a gradient or None per parameter. By default the gradients that
+            `backward` left in `.grad` (a frozen tensor's is not used). A function is called first: it leaves
+            gradients in `.grad` and returns the loss.
+
+        Returns
+        -------
+        Tensor or None
+            What the function returned, if one was given.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
         >>> optimizer = pb.optim.SGD([w], lr=0.1)

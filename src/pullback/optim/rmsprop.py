@@ -12,8 +12,30 @@ __all__ = ["RMSprop"]
 
 
 class RMSprop(Optimizer):
-    """RMSprop; `centered` divides by the standard deviation of the gradients instead of their root mean square.
+    """RMSprop: steps along the gradient, divided by the root of its average square.
 
+    Parameters
+    ----------
+    params : iterable of Tensor
+        What to update, such as `model.parameters()`; or groups of parameters: dicts with "params" and options of
+        their own.
+    lr : float
+        The learning rate.
+    alpha : float
+        What is kept of the average square from step to step.
+    eps : float
+        Added to what is divided by.
+    weight_decay : float
+        The strength of an L2 penalty, which adds so much of each parameter to its gradient.
+    momentum : float
+        What is kept of a step in the next one.
+    centered : bool
+        Whether to divide by the standard deviation of the gradients instead.
+    maximize : bool
+        Whether to go up rather than down.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.RMSprop([w], lr=0.01, alpha=0.75)

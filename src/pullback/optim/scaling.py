@@ -31,13 +31,27 @@ guard.unguarded.add(_SCALED)
 class LossScaler:
     """Scales losses so that float16 gradients neither vanish nor overflow; skips a step when they do overflow.
 
-    The scale grows by `growth_factor` after `growth_interval` steps without overflow, and shrinks by `backoff_factor`
-    after one with. A skipped step leaves parameters and the optimizer's state as they were. The names and the defaults
-    are those of PyTorch's `GradScaler`. With `enabled=False` everything passes through unchanged.
+    A skipped step leaves parameters and the optimizer's state as they were. The names and the defaults are those of
+    PyTorch's `GradScaler`.
 
     `pb.guard` does not look at a walk from a scaled loss, unless inside a `with pb.guard(...)` block: an overflow there
     is no error. So scale last: `scaler.scale(loss / 4).backward()`.
 
+    Parameters
+    ----------
+    init_scale : float
+        The factor to begin with.
+    growth_factor : float
+        What it is multiplied by after `growth_interval` steps without overflow.
+    backoff_factor : float
+        What it is multiplied by after a step with overflow.
+    growth_interval : int
+        How many steps without overflow make it grow.
+    enabled : bool
+        With False everything passes through unchanged.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.1)
@@ -86,7 +100,7 @@ class LossScaler:
         return self._scale if self.enabled else 1.0
 
     def scale(self, losses: Any) -> Any:
-        """A loss, or a tree of them, times the scale."""
+        """A loss, or a tree of `losses`, times the scale."""
         return tree.map(self._scaled, losses) if self.enabled else losses
 
     def traced_by(self, trace: Any) -> None:

@@ -15,9 +15,17 @@ __all__ = ["Scheduler"]
 class Scheduler:
     """Sets the rates of all groups to their own base rate times the schedule's factor; call `step` after each step.
 
-    The base rate is the "lr" that a group has when it is first seen, kept in the group as "initial_lr". Any function
-    from the number of steps to a factor is a schedule.
+    The base rate is the "lr" that a group has when it is first seen, kept in the group as "initial_lr".
 
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates to set.
+    schedule : Schedule or callable
+        One of `pb.optim.schedules`, or any function from the number of steps to a factor.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.1)
@@ -62,7 +70,7 @@ class Scheduler:
         return {"steps": self.steps, "base_lrs": base, "schedule": state}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state: the rates are what they were then."""
+        """Go on from `state_dict`, what the method of this name gave: the rates are what they were then."""
         groups = self.optimizer.param_groups
         if set(state_dict) != {"steps", "base_lrs", "schedule"}:
             raise ConfigurationError(f"Scheduler: the state has {sorted(state_dict)}, not base_lrs, schedule, steps.")

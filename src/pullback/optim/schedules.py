@@ -22,7 +22,17 @@ __all__ = ["Constant", "Cosine", "Exponential", "Linear", "OneCycle", "Plateau",
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The base of all schedules: a subclass gives `factor(step)`, counted from the end of the warm-up."""
+    """The base of all schedules: a subclass gives `factor(step)`, counted from the end of the `warmup`.
+
+    >>> from dataclasses import dataclass
+    >>> from pullback.optim import schedules
+    >>> @dataclass(frozen=True)
+    ... class Inverse(schedules.Schedule):
+    ...     def factor(self, step):
+    ...         return 1 / (1 + step)
+    >>> [Inverse(warmup=1)(step) for step in range(4)]
+    [0.5, 1.0, 0.5, 0.3333333333333333]
+    """
 
     warmup: int = 0
 
@@ -44,7 +54,7 @@ class Schedule:
         return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go back to a state."""
+        """Go back to `state_dict`, what the method of this name gave."""
         if state_dict:
             raise ConfigurationError(f"{type(self).__name__}: has no state, got {sorted(state_dict)}.")
 
@@ -57,6 +67,13 @@ class Schedule:
 class Constant(Schedule):
     """The base rate all the time (after the warm-up).
 
+    Parameters
+    ----------
+    warmup : int
+        The steps in which the rate rises to what it is then.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> schedules.Constant()(1000)
     1.0
@@ -72,6 +89,19 @@ class Linear(Schedule):
 
     PyTorch's LinearLR with total_iters=total, start_factor=start, end_factor=end.
 
+    Parameters
+    ----------
+    total : int
+        The number of steps, warm-up included.
+    start : float
+        The factor at the beginning.
+    end : float
+        The factor at the end.
+    warmup : int
+        The steps in which the rate rises to the base rate.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> [schedules.Linear(total=4, start=1.0, end=0.0)(step) for step in range(6)]
     [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
@@ -95,6 +125,17 @@ class Cosine(Schedule):
 
     PyTorch's CosineAnnealingLR with T_max=total and eta_min=minimum * base rate (which rises again after T_max).
 
+    Parameters
+    ----------
+    total : int
+        The number of steps, warm-up included.
+    minimum : float
+        The factor at the end.
+    warmup : int
+        The steps in which the rate rises to the base rate.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> [round(schedules.Cosine(total=4, minimum=0.1)(step), 3) for step in range(6)]
     [1.0, 0.868, 0.55, 0.232, 0.1, 0.1]
@@ -114,8 +155,19 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True)
 class Step(Schedule):
-    """Times `gamma` after every `every` steps. PyTorch's StepLR.
+    """Times `gamma` after every `every` steps: PyTorch's StepLR.
 
+    Parameters
+    ----------
+    every : int
+        How many steps the rate stays the same.
+    gamma : float
+        What it is multiplied by then.
+    warmup : int
+        The steps in which the rate rises to the base rate.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> [schedules.Step(every=2, gamma=0.5)(step) for step in range(6)]
     [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
@@ -134,8 +186,17 @@ class Step(Schedule):
 
 @dataclass(frozen=True)
 class Exponential(Schedule):
-    """Times `gamma` after every step. PyTorch's ExponentialLR.
+    """Times `gamma` after every step: PyTorch's ExponentialLR.
 
+    Parameters
+    ----------
+    gamma : float
+        The factor of one step.
+    warmup : int
+        The steps in which the rate rises to the base rate.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> [schedules.Exponential(gamma=0.5)(step) for step in range(4)]
     [1.0, 0.5, 0.25, 0.125]
@@ -151,9 +212,26 @@ class Exponential(Schedule):
 class OneCycle(Schedule):
     """Up from 1 / `initial` to 1 in the first `rise` of `total` steps, then down to 1 / (`initial` * `final`).
 
-    Both ways along half a cosine wave, or in a line with `linear`. PyTorch's OneCycleLR with max_lr the base rate,
-    total_steps=total, pct_start=rise, div_factor=initial, final_div_factor=final; momentum is left alone.
+    PyTorch's OneCycleLR with max_lr the base rate, total_steps=total, pct_start=rise, div_factor=initial,
+    final_div_factor=final; momentum is left alone.
 
+    Parameters
+    ----------
+    total : int
+        The number of steps, warm-up included.
+    rise : float
+        The share of them in which the rate rises.
+    initial : float
+        What the base rate is divided by at the beginning.
+    final : float
+        What the rate at the beginning is divided by at the end.
+    linear : bool
+        Whether both ways are lines, not half cosine waves.
+    warmup : int
+        The steps in which the rate rises to the base rate.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> [round(schedules.OneCycle(total=5, rise=0.4)(step), 3) for step in range(5)]
     [0.04, 1.0, 0.75, 0.25, 0.0]
@@ -190,8 +268,31 @@ class Plateau(Schedule):
     """Times `decay` whenever `observe` has seen no better metric for more than `patience` times.
 
     PyTorch's ReduceLROnPlateau with the same defaults; `decay` is its factor, and `minimum` (its min_lr) a factor on
-    the base rate. Better is smaller, or with mode="max" larger, by `threshold`, relative ("rel") or absolute ("abs").
+    the base rate.
 
+    Parameters
+    ----------
+    mode : str
+        "min" where smaller is better, "max" where larger is.
+    decay : float
+        What the factor is multiplied by.
+    patience : int
+        How many metrics in a row may be no better.
+    threshold : float
+        By how much a metric must be better than the best one.
+    threshold_mode : str
+        Whether `threshold` is relative ("rel") or absolute ("abs").
+    cooldown : int
+        How many metrics are not counted after a decay.
+    minimum : float
+        The smallest factor.
+    eps : float
+        A smaller change of the factor is not made.
+    warmup : int
+        The steps in which the rate rises to the base rate.
+
+    Examples
+    --------
     >>> from pullback.optim import schedules
     >>> schedule = schedules.Plateau(patience=1, decay=0.5)
     >>> for loss in (1.0, 0.8, 0.9, 0.9, 0.9):

@@ -15,6 +15,26 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """Stochastic gradient descent; with `momentum` along a decaying sum of the gradients.
 
+    Parameters
+    ----------
+    params : iterable of Tensor
+        What to update, such as `model.parameters()`; or groups of parameters: dicts with "params" and options of
+        their own.
+    lr : float
+        The learning rate.
+    momentum : float
+        What is kept of the sum of gradients from step to step; 0.9 is usual.
+    dampening : float
+        Steps with momentum add (1 - dampening) of the gradient.
+    weight_decay : float
+        The strength of an L2 penalty, which adds so much of each parameter to its gradient.
+    nesterov : bool
+        Whether to look ahead along the momentum.
+    maximize : bool
+        Whether to go up rather than down.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.1, momentum=0.9)

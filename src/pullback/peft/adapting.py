@@ -28,6 +28,7 @@ def add_lora(model: Model, config: LoraConfig, seed: int | None = None) -> Model
     model : Module
         Of any kind, with `pb.nn.Linear` in it.
     config : LoraConfig
+        Sizes, options and places of the adapters.
     seed : int, optional
         For the first values of the adapters, else the default generator's numbers are used.
 
@@ -111,11 +112,23 @@ def adapter_state(model: Module) -> dict[str, Tensor]:
 
 
 def merge(model: Model) -> Model:
-    """Write the adapters into the weights, so that the model computes the same without their cost; returns the model.
+    """Write the adapters into the weights, so that the model computes the same without their cost.
 
     The weights that were are kept beside them for `unmerge`, until `remove` makes it final. A merged adapter is not
     learned.
 
+    Parameters
+    ----------
+    model : Module
+        With adapters.
+
+    Returns
+    -------
+    Module
+        The model itself.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> model = pb.peft.add_lora(pb.nn.Sequential(pb.nn.Linear(4, 4)), pb.peft.LoraConfig(rank=2, targets="0"), seed=1)
     >>> with pb.no_grad():
@@ -145,8 +158,20 @@ def _places(name: str, module: Module, tensor: Tensor | None) -> list[str]:
 
 
 def unmerge(model: Model) -> Model:
-    """Undo `merge`: the weights have the very values that they had before; returns the model.
+    """Undo `merge`: the weights have the very values that they had before.
 
+    Parameters
+    ----------
+    model : Module
+        With merged adapters.
+
+    Returns
+    -------
+    Module
+        The model itself.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> model = pb.peft.add_lora(pb.nn.Sequential(pb.nn.Linear(4, 4)), pb.peft.LoraConfig(rank=2, targets="0"))
     >>> weight = model[0].weight.clone()
@@ -159,8 +184,20 @@ def unmerge(model: Model) -> Model:
 
 
 def remove(model: Model) -> Model:
-    """Take the adapters out; what was merged stays in the weights, for good. Returns the model, which stays frozen.
+    """Take the adapters out; what was merged stays in the weights, for good.
 
+    Parameters
+    ----------
+    model : Module
+        With adapters, merged or not.
+
+    Returns
+    -------
+    Module
+        The model itself, which stays frozen.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> model = pb.peft.add_lora(pb.nn.Sequential(pb.nn.Linear(4, 4)), pb.peft.LoraConfig(rank=2, targets="0"))
     >>> pb.peft.remove(pb.peft.merge(model))

@@ -33,6 +33,7 @@ def save_adapter(model: Module, folder: str | os.PathLike[str], base_model: str 
     Parameters
     ----------
     model : Module
+        With adapters.
     folder : str or path
         Made if it is not there. Files of the same names are replaced, each by a whole new one.
     base_model : str, optional
@@ -40,7 +41,12 @@ def save_adapter(model: Module, folder: str | os.PathLike[str], base_model: str 
 
     Examples
     --------
-    See `load_adapter`.
+    >>> import os, tempfile, pullback as pb
+    >>> model = pb.peft.add_lora(pb.nn.Sequential(pb.nn.Linear(4, 8)), pb.peft.LoraConfig(rank=2, targets="0"))
+    >>> folder = tempfile.mkdtemp()
+    >>> pb.peft.save_adapter(model, folder)
+    >>> sorted(os.listdir(folder))
+    ['adapter_config.json', 'adapter_model.safetensors']
     """
     folder = os.fspath(folder)
     layers = adapted_layers(model)

@@ -26,8 +26,14 @@ ADAPTER = ("lora_A", "lora_B", "lora_magnitude_vector")
 class LoraLinear(Linear):
     """A linear layer with a product of two thin matrices beside its weight; `pb.peft.add_lora` makes layers these.
 
-    `weight` and `bias` are the layer's own, under their names. `lora_A` is (rank, inputs), `lora_B` (outputs, rank);
-    `lora_magnitude_vector` (outputs,) has the lengths of rows that DoRA learns, and is None otherwise.
+    `weight` and `bias` are the layer's own, under their names: (out_features, in_features) and (out_features,).
+    `lora_A` is (rank, in_features), `lora_B` (out_features, rank); `lora_magnitude_vector` (out_features,) has the
+    lengths of rows that DoRA learns, and is None otherwise.
+
+    >>> import pullback as pb
+    >>> model = pb.nn.Sequential(pb.nn.Linear(4, 8))
+    >>> pb.peft.add_lora(model, pb.peft.LoraConfig(rank=2, targets="0"))[0].lora_A.shape
+    (2, 4)
     """
 
     config: LoraConfig

@@ -14,7 +14,15 @@ from .layer import QuantizedLinear
 
 
 class Deviation(NamedTuple):
-    """How far the values of a quantized weight are from those that it was made of."""
+    """How far a quantized weight is from what it was made of.
+
+    `relative` is the length of the difference by that of the weight, `largest` the largest difference of one value,
+    `bits` the memory for a value. See `deviations`.
+
+    >>> import pullback as pb
+    >>> pb.quant.Deviation(relative=0.004, largest=0.0003, bits=8.125).bits
+    8.125
+    """
 
     relative: float  #: the length of the difference by that of the weight
     largest: float  #: the largest difference of one value
@@ -23,6 +31,18 @@ class Deviation(NamedTuple):
 
 def deviations(model: Module, reference: Module) -> dict[str, Deviation]:
     """How far the weights of quantized layers are from those of the same layers in another model, by their names.
+
+    Parameters
+    ----------
+    model : Module
+        With quantized layers.
+    reference : Module
+        The same model before, or another one with layers of the same names.
+
+    Returns
+    -------
+    dict of str to Deviation
+        For each layer its error relative to the weights (`relative`), the `largest` one, and the `bits` per weight.
 
     Examples
     --------

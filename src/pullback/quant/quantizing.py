@@ -25,7 +25,7 @@ HEAD = ("lm_head", "*.lm_head")
 
 
 def packed(weight: Tensor, scheme: str = "int8") -> Packed:
-    """A matrix in the parts of a scheme, those with a scale for each row; scales are in float32.
+    """The matrix `weight` in the parts of a scheme, those with a scale for each row; scales are in float32.
 
     >>> import pullback as pb
     >>> pb.quant.packed(pb.asarray([[1.27, -0.5]])).parts
@@ -90,8 +90,20 @@ def quantize(model: Model, scheme: str = "int8", skip: str | Sequence[str] = HEA
 
 
 def dequantize(model: Model) -> Model:
-    """Make quantized layers plain ones, with the values that their weights stand for; returns the model.
+    """Make quantized layers plain ones, with the values that their weights stand for.
 
+    Parameters
+    ----------
+    model : Module
+        With quantized layers.
+
+    Returns
+    -------
+    Module
+        The model itself.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.quant.dequantize(pb.quant.quantize(pb.nn.Sequential(pb.nn.Linear(3, 2))))
     Sequential(
@@ -111,11 +123,27 @@ def dequantize(model: Model) -> Model:
 
 
 def prepare(model: Model, scheme: str = "int8", skip: str | Sequence[str] = HEAD) -> Model:
-    """Let a model learn with the rounding that `pb.quant.quantize(model, scheme)` will do; returns the model.
+    """Let a model learn with the rounding that `pb.quant.quantize(model, scheme)` will do.
 
     Weights stay floating-point parameters; layers compute with what is left of them in the scheme, and gradients pass
     the rounding as if it were not there. Quantizing changes nothing of what the model computes then.
 
+    Parameters
+    ----------
+    model : Module
+        Of any kind, with `pb.nn.Linear` in it.
+    scheme : str
+        "int8", "fp8", "int4" or "nf4", as in `pb.quant.quantize`.
+    skip : str or list of str
+        Names of layers, or patterns, that stay as they are: by default the layer of a language model's output.
+
+    Returns
+    -------
+    Module
+        The model itself.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> model = pb.quant.prepare(pb.nn.Sequential(pb.nn.Linear(4, 4)), "nf4")
     >>> x = pb.ones((1, 4))

@@ -22,8 +22,8 @@ def fake_quantize(x: Any, scheme: str = "int8", axis: int | None = 0) -> Tensor:
         Floating-point numbers; NaN and infinities stay what they are.
     scheme : str
         "int8", "int4", "nf4" or "fp8", as in `pb.quant.quantize`.
-    axis : int, optional
-        The axis whose indices have scales of their own, for "int8" and "fp8"; None: one scale.
+    axis : int or None
+        The axis whose indices have scales of their own, for "int8" and "fp8"; None for one scale.
 
     Returns
     -------

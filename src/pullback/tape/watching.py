@@ -56,9 +56,26 @@ class Watching(Tape):
     def gradient(self, loss: Tensor, sources: Any, gradient: Any = None, create_graph: bool = False) -> Any:
         """The gradients of `loss` for a tensor or a tree of tensors, in the same structure; None where no path leads.
 
-        `gradient` is the cotangent to start from, which a scalar does not need. Can be called any number of times, also
-        inside the block. With `create_graph` the gradients can be differentiated in turn. Nothing is added to `.grad`.
+        It can be called any number of times, also inside the block. Nothing is added to `.grad`.
 
+        Parameters
+        ----------
+        loss : Tensor
+            What to differentiate.
+        sources : Tensor or tree of Tensor
+            By what: variables, or tensors that the tape watches.
+        gradient : array, optional
+            The cotangent to start from, in the shape of `loss`. A scalar needs none.
+        create_graph : bool
+            Whether the gradients can be differentiated in turn.
+
+        Returns
+        -------
+        Tensor, None or tree of these
+            In the structure of `sources`.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w, b = pb.tensor([1.0, 2.0], requires_grad=True), pb.tensor(0.5, requires_grad=True)
         >>> with pb.GradientTape() as tape:
@@ -89,7 +106,7 @@ class Watching(Tape):
         return tree.unflatten(structure, [grads.get(target) for target in targets])
 
     def note(self, operation: Any, inputs: Any, outputs: Any) -> None:
-        """Called for each operation that is recorded in the block."""
+        """Called for each operation that is recorded in the block, with its `inputs` and `outputs`."""
         floating = [out for out in outputs if of(out).is_floating(out)]
         if floating:
             given = ", ".join(_described(x) for x in inputs)

@@ -59,6 +59,17 @@ class Conversions(GradientMethods):
 
         Later writes to the tensor do not show in it. For an array of your own write `numpy.array(t.numpy())`.
 
+        Returns
+        -------
+        numpy.ndarray
+
+        Raises
+        ------
+        GradientError
+            If a gradient flows through it: write `t.detach().numpy()`.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> pb.tensor([1.0, 2.0]).numpy()
         array([1., 2.], dtype=float32)
@@ -69,6 +80,17 @@ class Conversions(GradientMethods):
     def item(self) -> Any:
         """The only element as a Python number, also of a tensor that requires a gradient.
 
+        Returns
+        -------
+        int, float, complex or bool
+
+        Raises
+        ------
+        ShapeError
+            If there is not exactly one element.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> pb.tensor(2.5, requires_grad=True).item()
         2.5
@@ -83,6 +105,16 @@ class Conversions(GradientMethods):
         """The values as Python numbers in nested lists, also of a variable; a plain number for a tensor without axes.
 
         Of a result that a gradient flows through they are refused: numbers that are computed with would lose it.
+
+        Returns
+        -------
+        list or number
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
         """
         refuse_result(self, "tolist()")
         return python_values(self, "tolist")
@@ -106,6 +138,19 @@ class Conversions(GradientMethods):
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
         """The same values on `device`, which may be another library's; differentiable. Itself if it is there.
 
+        Parameters
+        ----------
+        device : str
+            Such as "numpy" or "torch:cuda"; see `pb.device`.
+        stream : None
+            Not supported: moves are ordered by the library that does them.
+
+        Returns
+        -------
+        Tensor
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> t = pb.tensor([1.0, 2.0])
         >>> t.to_device("numpy") is t

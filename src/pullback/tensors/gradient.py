@@ -36,7 +36,24 @@ class GradientMethods(TensorBase):
         self.set_requires_grad(flag)
 
     def set_requires_grad(self, flag: bool) -> Self:
-        """Turn tracking of a variable on or off; its gradient so far stays."""
+        """Turn tracking of a variable on or off; its gradient so far stays.
+
+        Parameters
+        ----------
+        flag : bool
+            Whether `backward` shall compute this tensor's gradient from now on.
+
+        Returns
+        -------
+        Tensor
+            The tensor itself.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.zeros(2).set_requires_grad(True)
+        tensor([0., 0.], requires_grad=True)
+        """
         tensor = resolved(self)
         node = tensor._node
         if node is not None and not isinstance(node, Leaf):
@@ -100,13 +117,32 @@ class GradientMethods(TensorBase):
         return gradient.detach()
 
     def detach(self) -> Tensor:
-        """The same values without gradient; shares memory until one of the two is written."""
+        """The same values without gradient; shares memory until one of the two is written.
+
+        Returns
+        -------
+        Tensor
+            A constant.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> (w * 2).detach()
+        tensor([2., 4.])
+        """
         raw = resolved(self)._raw
         return make(raw.detached() if type(raw) is Stack else raw, None)
 
     def clone(self) -> Tensor:
         """The same variable or value in O(1): memory and gradient are shared until one of the two is written.
 
+        Returns
+        -------
+        Tensor
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
         >>> (w.clone() * 3).sum().backward()
@@ -126,10 +162,25 @@ class GradientMethods(TensorBase):
         return copy
 
     def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
-        """Add the gradients of this tensor into `.grad` of the variables it depends on.
+        """Compute the gradients of this tensor and add them into `.grad` of the variables it depends on.
 
-        A tensor with more than one element needs `gradient`, the cotangent to start from.
+        Gradients add up over several calls until they are set to zero (`optimizer.zero_grad()`). `pb.backward` returns
+        them instead.
 
+        Parameters
+        ----------
+        gradient : array, optional
+            The cotangent to start from, in this tensor's shape. A tensor with one element needs none.
+        retain_graph : bool
+            Whether to keep what the walk needs, so that the graph can be walked again.
+
+        Raises
+        ------
+        GradientError
+            If it depends on no variable.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
         >>> (w * w).sum().backward()
@@ -139,7 +190,14 @@ class GradientMethods(TensorBase):
         accumulate(self, gradient, retain_graph)
 
     def accumulate_grad(self, gradient: Any) -> None:
-        """Add `gradient`, which must have this tensor's shape and dtype, to `.grad`."""
+        """Add `gradient`, which must have this tensor's shape and dtype, to `.grad`.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.accumulate_grad(pb.tensor([0.5, 0.5]))
+        >>> w.grad
+        tensor([0.5, 0.5])
+        """
         gradient = self._fitting_gradient("accumulate_grad", gradient)
         cell = self.grad_cell
         if cell.value is None:
@@ -148,7 +206,15 @@ class GradientMethods(TensorBase):
             cell.value += gradient
 
     def scale_grad(self, factor: float) -> None:
-        """Multiply `.grad` by a finite number, in place: nothing is allocated unless somebody else holds it."""
+        """Multiply `.grad` by the finite number `factor`, in place unless somebody else holds its memory.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> w.scale_grad(0.5)
+        >>> w.grad
+        tensor([0.5, 0.5])
+        """
         if not math.isfinite(factor):
             raise ValueError(f"scale_grad: the factor must be finite, got {factor!r}.")
         cell = self.grad_cell
@@ -156,7 +222,15 @@ class GradientMethods(TensorBase):
             cell.value *= float(factor)
 
     def zero_grad(self) -> None:
-        """Set `.grad` to zeros, keeping its memory; a tensor without gradient stays without."""
+        """Set `.grad` to zeros, keeping its memory; a tensor without gradient stays without.
+
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> w.sum().backward()
+        >>> w.zero_grad()
+        >>> w.grad
+        tensor([0., 0.])
+        """
         cell = self.grad_cell
         if cell.value is not None:
             cell.value[...] = 0.0
@@ -164,6 +238,18 @@ class GradientMethods(TensorBase):
     def register_hook(self, hook: Callable[[Tensor], Any]) -> HookHandle:
         """Call `hook` with this tensor's gradient in every walk; what it returns, if anything, replaces the gradient.
 
+        Parameters
+        ----------
+        hook : callable
+            It takes the gradient, a tensor, and returns another one or None.
+
+        Returns
+        -------
+        HookHandle
+            `handle.remove()` takes the hook away.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
         >>> y = w * 3
@@ -179,7 +265,7 @@ class GradientMethods(TensorBase):
         return register(node, hook)
 
     def set_backward_op(self, op: BackwardOp) -> None:
-        """Make this tensor the result of `op`, whose `backward` then gives the gradients of its inputs."""
+        """Make this tensor the result of `op`, whose `backward` gives its inputs' gradients; see `pb.BackwardOp`."""
         attach(self, op)
 
     @property

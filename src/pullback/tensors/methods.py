@@ -177,19 +177,65 @@ class ReductionMethods(TensorBase):
     sum = reductions.sum
 
     def var(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
-        """The variance as of `pb.var`, also with NumPy's name for the correction."""
+        """The variance as of `pb.var`, also with NumPy's name for the correction.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            Over which axes; by default all of them.
+        correction : float
+            Subtracted from the number of elements; 1 gives the unbiased variance of a sample.
+        ddof : float, optional
+            NumPy's name for `correction`.
+        keepdims : bool
+            Whether these axes stay, with size one.
+
+        Returns
+        -------
+        Tensor
+            Without these axes; 0-d by default.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.tensor([1.0, 2.0, 3.0]).var(correction=1)
+        tensor(1.)
+        """
         return reductions.var(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
     def std(self, axis: Any = None, *, correction: Any = 0.0, ddof: Any = None, keepdims: bool = False) -> Tensor:
-        """The standard deviation as of `pb.std`, also with NumPy's name for the correction."""
+        """The standard deviation as of `pb.std`, also with NumPy's name for the correction.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            Over which axes; by default all of them.
+        correction : float
+            Subtracted from the number of elements that squares are divided by; 1 for a sample's.
+        ddof : float, optional
+            NumPy's name for `correction`.
+        keepdims : bool
+            Whether these axes stay, with size one.
+
+        Returns
+        -------
+        Tensor
+            Without these axes; 0-d by default.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.tensor([1.0, 2.0, 3.0]).std(correction=1)
+        tensor(1.)
+        """
         return reductions.std(self, axis=axis, correction=correction if ddof is None else ddof, keepdims=keepdims)
 
     def cumsum(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-        """The running sum along an axis, or over all elements, as NumPy's method gives it."""
+        """The running sum along an axis, or over all elements, as NumPy gives it; see `pb.cumulative_sum`."""
         return reductions.cumulative_sum(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
     def cumprod(self, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-        """The running product along an axis, or over all elements, as NumPy's method gives it."""
+        """The running product along an axis, or over all elements, as NumPy gives it; see `pb.cumulative_prod`."""
         return reductions.cumulative_prod(self if axis is not None else manipulation.ravel(self), axis, dtype=dtype)
 
 
@@ -217,33 +263,72 @@ class ShapeMethods(TensorBase):
     astype = data_types.astype
 
     def reshape(self, *shape: Any, **options: Any) -> Tensor:
-        """The elements in another shape, as of `pb.reshape`, also with NumPy's `order`."""
+        """The elements in another shape, as of `pb.reshape`, also with NumPy's `order`.
+
+        `t.reshape(2, -1)` and `t.reshape((2, -1))` are the same.
+
+        Parameters
+        ----------
+        *shape : int, or one tuple of int
+            The new sizes. One may be -1: it is worked out.
+        **options : any
+            `copy`, as in `pb.reshape`; `order`, as in NumPy.
+
+        Returns
+        -------
+        Tensor
+            A view of this one where possible.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.arange(6).reshape(2, -1).shape
+        (2, 3)
+        """
         reshape = np.reshape if "order" in options else manipulation.reshape
         return reshape(self, *_together(shape), **options)
 
     def permute_dims(self, *axes: Any, **options: Any) -> Tensor:
-        """The axes in another order, as of `pb.permute_dims`."""
+        """The axes in another order, as of `pb.permute_dims`.
+
+        `t.permute_dims(1, 0)` and `t.permute_dims((1, 0))` are the same; `options` may be `axes=` alone.
+        """
         return manipulation.permute_dims(self, *_together(axes), **options)
 
     def transpose(self, *axes: Any, **options: Any) -> Tensor:
-        """The axes in another order, or reversed if none is given, as of `pb.transpose`."""
+        """The axes in another order, or reversed if none is given, as of `pb.transpose`.
+
+        `t.transpose(1, 0)` and `t.transpose((1, 0))` are the same; `options` may be `axes=` alone.
+        """
         return manipulation.transpose(self, *_together(axes), **options)
 
     def broadcast_to(self, *shape: Any, **options: Any) -> Tensor:
-        """The elements repeated to another shape without a copy, as of `pb.broadcast_to`."""
+        """The elements repeated to another shape without a copy, as of `pb.broadcast_to`.
+
+        `options` are those of `pb.broadcast_to`; `t.broadcast_to(2, 3)` and `t.broadcast_to((2, 3))` are the same.
+        """
         return manipulation.broadcast_to(self, *_together(shape), **options)
 
     def tile(self, *repetitions: Any, **options: Any) -> Tensor:
-        """The whole tensor repeated along each axis, as of `pb.tile`."""
+        """The whole tensor repeated along each axis, as of `pb.tile`.
+
+        `t.tile(2, 3)` and `t.tile((2, 3))` are the same; there are no `options` beside `repetitions`.
+        """
         return manipulation.tile(self, *_together(repetitions), **options)
 
     def ravel(self, *order: Any, **options: Any) -> Tensor:
-        """All elements along one axis, as of `pb.ravel`, also with NumPy's `order`."""
+        """All elements along one axis, as of `pb.ravel`, also with NumPy's `order`.
+
+        `options` may have NumPy's `order`.
+        """
         by_name = (order and isinstance(order[0], str)) or "order" in options
         return (np.ravel if by_name else manipulation.ravel)(self, *order, **options)
 
     def flatten(self, *order: Any, **options: Any) -> Tensor:
-        """All elements along one axis, or some axes made one, as of `pb.flatten`, also with NumPy's `order`."""
+        """All elements along one axis, or some axes made one, as of `pb.flatten`, also with NumPy's `order`.
+
+        `options` may have NumPy's `order`.
+        """
         by_name = (order and isinstance(order[0], str)) or "order" in options
         return (np.ravel if by_name else manipulation.flatten)(self, *order, **options)
 
@@ -270,6 +355,12 @@ class ShapeMethods(TensorBase):
     def copy(self) -> Tensor:
         """The same values as a tensor of its own, in O(1); its gradient reaches this one, and it can be written.
 
+        Returns
+        -------
+        Tensor
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
         >>> y = w.copy()

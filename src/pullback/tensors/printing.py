@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import backends
 from ..autodiff.base import resolved, values_of
+from ..markup import shown_safely
 from .conversion import Conversions
 
 if TYPE_CHECKING:
@@ -94,6 +95,13 @@ class Printing(Conversions):
         return laid_out("tensor(", values, _notes(tensor, values))
 
     __str__ = __repr__
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: shape, dtype, device, bytes, the range of the values, and some of them."""
+        from .notebook import html
+
+        return html(self)
 
     def __format__(self, specification: str) -> str:
         """`format(t, ".3f")`: a tensor without axes is formatted as its number."""

@@ -22,12 +22,17 @@ class QuantizedTensor(Tensor):
 
     In a matrix product with a tensor that needs a gradient only the quantized data is kept, and expanded again
     for the gradient. Everything else takes `t.dequantize()`.
+
+    >>> import pullback as pb
+    >>> pb.quantize(pb.tensor([[1.27, -0.5]])).dequantize()
+    tensor([[ 1.27, -0.5 ]])
     """
 
     __slots__ = ()
 
     @classmethod
     def of_raw(cls, raw: QuantizedArray) -> QuantizedTensor:
+        """A quantized tensor of `raw`, the array that a scheme made."""
         tensor = cls()
         tensor._raw = raw
         tensor._node = None
@@ -108,10 +113,24 @@ def _product(x: Any, y: Any) -> Tensor:
 
 
 def quantize(t: Any, scheme: str = "int8", axis: int | None = 0) -> QuantizedTensor:
-    """The values of `t` in a storage format, with scales of their own for each index of `axis` (None: one scale).
+    """The values of `t` in a storage format of few bits, with scales.
 
-    The result is a constant: nothing flows back to `t`.
+    Parameters
+    ----------
+    t : array
+        Floating-point numbers.
+    scheme : str
+        "int8", "int4", "nf4" or "fp8", as in `pb.quant.quantize`.
+    axis : int or None
+        The axis whose indices have scales of their own; None for one scale.
 
+    Returns
+    -------
+    QuantizedTensor
+        A constant: nothing flows back to `t`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.quantize(pb.tensor([[1.27, -0.5], [0.01, 0.02]]), "int8", axis=0)
     >>> w.nbytes, w.dtype.name

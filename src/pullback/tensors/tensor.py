@@ -41,15 +41,28 @@ class Tensor(
 ):
     """An array with value semantics that can be differentiated. Make one with `pullback.tensor` or `asarray`.
 
-    Clones and views share memory with what they were made from; a write copies first if anybody
+    Operators and NumPy's functions work on it, and the functions of `pullback` are methods too: `x.sum(axis=0)` is
+    `pb.sum(x, axis=0)`. Clones and views share memory with what they were made from; a write copies first if anybody
     else still needs the old values, so no tensor ever changes through another one.
+
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> loss = (w**2).sum()
+    >>> loss.backward()
+    >>> w.grad
+    tensor([2., 4.])
     """
 
     __slots__ = ()
     __hash__ = object.__hash__
 
     def dequantize(self) -> Tensor:
-        """A floating-point tensor as it is; see `QuantizedTensor.dequantize`."""
+        """A floating-point tensor as it is; a quantized one with the values that it stands for.
+
+        >>> import pullback as pb
+        >>> pb.tensor([1.0, 2.0]).dequantize()
+        tensor([1., 2.])
+        """
         return self
 
 

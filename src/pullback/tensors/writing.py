@@ -296,6 +296,13 @@ class Writing(TensorBase):
     def data_mut(self) -> Any:
         """The raw array, writable: its own memory if nobody else holds it, else a copy made now.
 
+        Returns
+        -------
+        array
+            An array of the backend's library, for example of NumPy's. What is written to it is the tensor's.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> x = pb.tensor([1.0, 2.0])
         >>> y = x.clone()

@@ -75,6 +75,11 @@ class CompiledAccumulation:
         ledger.reset()
         return norm
 
+    @property
+    def programs(self) -> int:
+        """How many were made, of both kinds."""
+        return self._add.traces + self._update.traces
+
     def plan(self, batch: tuple[Any, ...], device: str | None) -> dict[str, int]:
         """The memory that a batch will need."""
         return self._add.plan_on(device, *batch)

@@ -18,9 +18,9 @@ class Callback:
     """Methods that a `Trainer` calls while it trains; a subclass defines those it needs.
 
     `record` holds plain numbers by name: "step", "epoch", "loss", "learning_rate", "gradient_norm",
-    "samples_per_second" and "seconds" since the run began; a validation's has "validation_loss" and the metrics with
-    "validation_" in front; an epoch's has the mean loss, the metrics over the training data, and the values of a
-    validation at its end. `trainer.request_stop(reason)` ends the run after the step.
+    "samples_per_second", "steps_per_second" and "seconds" since the run began; a validation's has "validation_loss" and
+    the metrics with "validation_" in front; an epoch's has the mean loss, the metrics over the training data, and the
+    values of a validation at its end. `trainer.request_stop(reason)` ends the run after the step.
 
     >>> import pullback as pb
     >>> class PrintLoss(pb.train.Callback):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass
-from html import escape
 from typing import Iterable, Sequence
 
+from ..markup import escaped
 from .curves import Curve, Points
 
-__all__ = ["CHART_STYLE", "Line", "escaped", "line_chart", "number_text", "standalone", "ticks"]
+__all__ = ["CHART_STYLE", "Line", "line_chart", "number_text", "standalone", "ticks"]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 46, 40  # margins around the plot, for the labels
 _CHARACTER = 6.6  # the width of a character of a legend, near enough to place the next entry
@@ -52,7 +51,12 @@ CHART_STYLE = (
 class Line:
     """A line of a chart: (step, value) points in the order of their steps. A value that is not finite is a gap.
 
-    `colour` counts from 0 to 5; a `faint` line is drawn thin, behind the others; a `dotted` one shows its points.
+    `name` is what the legend calls it. `colour` counts from 0 to 5; a `faint` line is drawn thin, behind the others; a
+    `dotted` one shows its points.
+
+    >>> from pullback.train import Line
+    >>> Line("train", [(1, 0.9), (2, 0.5)]).name
+    'train'
     """
 
     name: str
@@ -95,8 +99,9 @@ def line_chart(
 ) -> str:
     """A chart of some lines as SVG text to put into a page; `standalone` makes a file of it.
 
-    `logarithmic` allows a logarithmic scale; it is used if the values are positive and span two decades or more. `span`
-    gives the steps the horizontal axis reaches from and to, where it shall be the same as another chart's.
+    `lines` are `Line` objects, `unit` and `horizontal` what the axes are called, `width` and `height` the size in
+    pixels. `logarithmic` allows a logarithmic scale; it is used if the values are positive and span two decades or
+    more. `span` gives the steps the horizontal axis reaches from and to, where it shall be the same as another chart's.
 
     >>> from pullback.train import Line, line_chart
     >>> svg = line_chart([Line("train", [(1, 0.9), (2, 0.5), (3, 0.4)])], title="Loss")
@@ -131,15 +136,16 @@ STANDALONE_BEGINNING = _OPENING.encode()  # by which a file of ours is known
 
 
 def standalone(svg: str) -> str:
-    """A chart as the text of a file of its own: with its style, which is light or dark as the viewer is."""
+    """A chart as the text of a file of its own, from the text of `line_chart`.
+
+    `svg` is that text; the file has its style, which is light or dark as the viewer is.
+
+    >>> from pullback.train import Line, line_chart, standalone
+    >>> standalone(line_chart([Line("train", [(1, 0.9), (2, 0.5)])], title="Loss")).startswith("<svg")
+    True
+    """
     opening = svg.index(">") + 1
     return f"{svg[:opening]}<style>{CHART_STYLE}</style>{svg[opening:]}\n"
-
-
-def escaped(text: object) -> str:
-    """Text that is shown as it is wherever it stands in HTML or SVG; what XML cannot hold is replaced."""
-    cleaned = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", str(text))
-    return escape(cleaned, quote=True)
 
 
 # -- axes --------------------------------------------------------------------------------------------
@@ -245,7 +251,9 @@ def _frame(x: _Axis, y: _Axis, horizontal: str, width: int, height: int) -> list
     for mark in x.marks:
         at = f"{x(mark):.1f}"
         parts.append(f'<line class="axis" x1="{at}" x2="{at}" y1="{bottom}" y2="{bottom + 4}"/>')
-        parts.append(f'<text class="x" x="{at}" y="{bottom + 17}">{_mark_text(mark, x)}</text>')
+        text = _mark_text(mark, x)
+        middle = min(x(mark), width - 4 - len(text) * _CHARACTER / 2)  # none is cut off at the edge
+        parts.append(f'<text class="x" x="{middle:.1f}" y="{bottom + 17}">{text}</text>')
     parts.append(f'<text class="x" x="{(left + right) / 2:g}" y="{height - 7}">{escaped(horizontal)}</text>')
     return parts
 

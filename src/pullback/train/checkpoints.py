@@ -29,7 +29,7 @@ _LEFTOVER = re.compile(r"\.step-[0-9]{8,}\.safetensors\.[a-z0-9_]{8}\.part")
 
 
 def write_checkpoint(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Write a tree of numbers, strings, arrays and tensors; the file is there whole afterwards, or as it was before.
+    """Write `state`, a tree of numbers, strings, arrays and tensors; the file is whole afterwards, or as it was before.
 
     >>> import pathlib, tempfile, pullback as pb
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "step-00000001.safetensors"
@@ -43,7 +43,14 @@ def write_checkpoint(path: str | os.PathLike[str], state: Mapping[str, Any]) -> 
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The tree that was written, or a `FileFormatError` if a single byte of the file is not as it was written."""
+    """The tree that `write_checkpoint` wrote to `path`; a `FileFormatError` if a single byte has changed since.
+
+    >>> import pathlib, tempfile, pullback as pb
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "step-00000001.safetensors"
+    >>> pb.train.write_checkpoint(path, {"step": 1})
+    >>> pb.train.read_checkpoint(path)
+    {'step': 1}
+    """
     arrays, metadata = read_arrays(path)
     if metadata.get("format") != _FORMAT:
         raise FileFormatError(f"{os.fspath(path)}: not a checkpoint of a training run, or a damaged one.")

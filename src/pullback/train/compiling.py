@@ -95,6 +95,11 @@ class CompiledStep:
             self.failure = described(error)
         return None
 
+    @property
+    def programs(self) -> int:
+        """How many were made."""
+        return self._compiled.traces
+
     def plan(self, batch: tuple[Any, ...], device: str | None) -> dict[str, int]:
         """The memory that a step will need."""
         return self._compiled.plan_on(device, *batch)

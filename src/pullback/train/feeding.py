@@ -38,6 +38,11 @@ class Feed:
         """Whether all batches of the epoch were used, as far as that is known."""
         return self._is_over or self.position == self.length
 
+    @property
+    def tokens_given(self) -> int | None:
+        """How many tokens the data has given so far, if it says so."""
+        return getattr(self.data, "tokens_given", None)
+
     def rest_of_epoch(self) -> Iterator[Any]:
         """The batches of the epoch that were not used yet."""
         if self._is_over:  # what has a state of its own is at the beginning of the next one by now

@@ -88,7 +88,7 @@ class History:
         self.steps = Records()
         self.validations = Records()
         self.epochs = Records()
-        self.stop_reason: str | None = None  # None where the run went through to its end
+        self.stop_reason: str | None = None  # None where the run went through to its end; else why it did not
 
     def __repr__(self) -> str:
         ended = f", stop_reason={self.stop_reason!r}" if self.stop_reason else ""

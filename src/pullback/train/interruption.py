@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 from typing import Any, Callable, Iterator
 
-REASON = "interrupted"
+INTERRUPTED = "interrupted (Ctrl-C)"
+_REASONS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: "terminated (SIGTERM)"}
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,6 +43,11 @@ def interruptible(request_stop: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+def reason_of(number: int) -> str:
+    """Why a run is stopped that got the signal of that number."""
+    return _REASONS[signal.Signals(number)]
 
 
 def say(message: str) -> None:

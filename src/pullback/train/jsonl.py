@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ConfigurationError, FileFormatError
 from .callbacks import Callback, Record
 from .destination import destination, name_in
+from .endings import ending_after, ending_by
 from .figures import count
 from .run_folder import LOG
 
@@ -31,7 +32,8 @@ class JsonLines(Callback):
     """Writes the log of a run, by default `log.jsonl` in the trainer's folder, one JSON object a line.
 
     `"kind"` says what a line is: `"start"`, `"step"` (every `every` steps), `"validation"`, `"epoch"`, `"end"` or
-    `"error"`; the rest is the record. JSON has no NaN and no infinity: such a value is `null`, and `"not_finite"` has
+    `"error"`; the rest is the record. The last two have a `"status"` ("finished", "stopped" or "failed") and the
+    `"stop_reason"`. JSON has no NaN and no infinity: such a value is `null`, and `"not_finite"` has
     its name and what it was. Every line is with the operating system as soon as it is written. A resumed run cuts off
     what was written after its checkpoint and goes on from there, so that the log is that of an undisturbed run, but
     for the times. `read_log` reads it.
@@ -73,13 +75,16 @@ class JsonLines(Callback):
 
     def on_end(self, trainer: Trainer, history: History) -> None:
         try:
-            self._write("end", {"step": trainer.step, "stop_reason": history.stop_reason})
+            status, reason = ending_after(history)
+            self._write("end", {"step": trainer.step, "status": status, "stop_reason": reason})
         finally:
             self._close()
 
     def on_error(self, trainer: Trainer, error: BaseException) -> None:
         try:
-            self._write("error", {"step": trainer.step, "error": f"{type(error).__name__}: {error}"})
+            status, reason = ending_by(error)
+            text = f"{type(error).__name__}: {error}"
+            self._write("error", {"step": trainer.step, "status": status, "stop_reason": reason, "error": text})
         finally:
             self._close()
 
@@ -124,6 +129,18 @@ def _plain(value: Any) -> Any:
 def read_log(path: str | os.PathLike[str]) -> list[Record]:
     """The lines of a log as dictionaries, NaN and infinity where they were; a last line that was cut off is left out.
 
+    Parameters
+    ----------
+    path : str or path
+        What `JsonLines` wrote: `log.jsonl` in the trainer's folder.
+
+    Returns
+    -------
+    list of dict
+        One for each line; "kind" says what it is.
+
+    Examples
+    --------
     >>> import pathlib, tempfile, pullback as pb
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
     >>> _ = path.write_text('{"kind":"step","step":1,"loss":null,"not_finite":{"loss":"inf"}}\\n{"kind":"st')

@@ -10,7 +10,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from ..errors import DtypeError, ShapeError
-from .charts import escaped
+from ..markup import escaped
 
 __all__ = ["image_grid", "png"]
 
@@ -27,7 +27,7 @@ _STYLE = (
 
 
 def png(pixels: Any) -> bytes:
-    """The bytes of a PNG file: a uint8 array of shape (height, width), or with 1 to 4 channels last.
+    """The bytes of a PNG file of `pixels`, a uint8 array of shape (height, width), or with 1 to 4 channels last.
 
     One channel is grey, two are grey and opacity, three are red, green and blue, four have opacity too.
 
@@ -54,8 +54,9 @@ def image_grid(
 ) -> str:
     """Images with a caption below each, as the text of an SVG file; those that are `wrong` are marked in red.
 
-    `images` has shape (count, height, width), or channels last. Bytes are shown as they are; other numbers so that the
-    least of all is black and the greatest white.
+    `images` has shape (count, height, width), or channels last, and `captions` an entry for each. Bytes are shown as
+    they are; other numbers so that the least of all is black and the greatest white. `columns` is the number of images
+    in a row.
 
     >>> import numpy as np, pullback as pb
     >>> svg = pb.train.image_grid(np.eye(8)[None], ["1, not 7"], wrong=[True])

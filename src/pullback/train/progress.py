@@ -1,15 +1,20 @@
-"""How a run is going, while it is going: a live bar on a terminal, lines of text elsewhere."""
+"""How a run is going, while it is going: a live bar on a terminal or in a notebook, lines of text elsewhere."""
 
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterator
+from weakref import WeakSet
 
 from .callbacks import Callback, Record
 from .charts import number_text
+from .endings import Ending, ending_after, ending_by
+from .notebook_bar import NotebookBar, in_notebook
+from .rates import rate_texts
 
 if TYPE_CHECKING:
     from .history import History
@@ -22,17 +27,19 @@ _DRAWING_SHARE = 0.02  # of the time at most, on slow terminals too
 _LINE_SECONDS = 5.0  # between two lines within an epoch
 _EPOCH_SECONDS = 1.0  # between two lines of epochs above the bar, which shows the short ones itself
 _WEIGHT = 0.05  # of a new value in a moving average
+_STYLES = {"": "bar.complete", "finished": "bar.complete", "stopped": "yellow", "failed": "red"}
 _WIDEST_BAR = 40
 _NARROWEST_BAR = 8
 
 
 class Progress(Callback):
-    """Shows how a run is going: a live bar if the output is a terminal, else a line per epoch and every few seconds.
+    """Shows how a run is going: a live bar on a terminal or in a notebook, else a line per epoch and every few seconds.
 
     It shows the epoch and step, the loss (smoothed), the values of the last validation, the learning rate, the
     throughput (in tokens where a record has "tokens_per_second"), the "memory_gib" that a record tells, and the time
-    passed and left. The bar is drawn by `rich`; where it is not installed there are lines. It writes to the standard
-    error stream unless given another one, and never ends a run: if the stream breaks, it falls silent.
+    passed and left; and in the end, why a run did not go through to its own. The bar of a terminal is drawn by `rich`;
+    where it is not installed there are lines. It writes to the standard error stream unless given another one, and
+    never ends a run: if the stream breaks, it falls silent. A `Trainer` has one where somebody looks.
 
     >>> import pullback as pb, sys
     >>> from types import SimpleNamespace
@@ -47,14 +54,17 @@ class Progress(Callback):
         self._given = stream
         self._stream: IO[str] | None = None
         self._live: Any = None
-        self._status = _Status()
+        self._status = Status()
 
     def on_start(self, trainer: Trainer) -> None:
         self._stop()
+        _active.add(self)
         self._stream = sys.stderr if self._given is None else self._given  # None where there is no console at all
-        self._status = _Status()
+        self._status = Status()
         self._status.begin(trainer)
-        self._next = self._next_epoch = 0.0  # when to draw the bar, and when to write a line above it
+        self._next = self._next_epoch = 0.0  # when to draw the bar, and when to write a line of an epoch
+        self._unsaid: float | None = None  # the loss of an epoch that had no line
+        self._is_terminal = False
         self._next_line = self._status.started + _LINE_SECONDS
         self._line_at = self._status.at  # the step of the last line
         self._guarded(self._start_bar)
@@ -62,6 +72,7 @@ class Progress(Callback):
     def on_step(self, trainer: Trainer, record: Record) -> None:
         now = time.monotonic()
         self._status.step(record)
+        self._unsaid = None
         if self._live is not None:
             if now >= self._next:
                 self._guarded(self._draw)
@@ -76,34 +87,46 @@ class Progress(Callback):
 
     def on_epoch(self, trainer: Trainer, record: Record) -> None:
         self._status.epoch(record)
-        if self._live is not None:
+        if self._live is not None or self._is_terminal:
             if time.monotonic() < self._next_epoch:
+                self._unsaid = record["loss"]
                 return
             self._next_epoch = time.monotonic() + _EPOCH_SECONDS
         self._line(self._status.parts(record["loss"]))
 
     def on_end(self, trainer: Trainer, history: History) -> None:
-        if self._live is None and self._status.at != self._line_at:  # the run ended within an epoch
-            self._line(self._status.parts())
-        if history.stop_reason:
-            self._line([f"stopped: {history.stop_reason}"])
-        self._guarded(self._draw)
-        self._stop()
+        self._finish(ending_after(history))
 
     def on_error(self, trainer: Trainer, error: BaseException) -> None:
+        self._finish(ending_by(error))
+
+    def _finish(self, ending: Ending) -> None:
+        """Show where the run ended, and why unless it is finished."""
+        self._status.ending = ending
+        if self._live is None and self._status.at != self._line_at:  # what came last has no line yet
+            self._line(self._status.parts(self._unsaid))
+        if ending.reason and not isinstance(self._live, NotebookBar):  # which has it in front of everything
+            self._line([str(ending)])
+        self._guarded(self._draw)
         self._stop()
+        _active.discard(self)
 
     # -- output --------------------------------------------------------------------------------------
 
     def _start_bar(self) -> None:
         stream = self._stream
+        if self._given is None and in_notebook():
+            self._live = NotebookBar(self._status)
+            self._draw()
+            return
         if stream is None or not stream.isatty():
             return
+        self._is_terminal = True
         try:
             from rich.console import Console
             from rich.live import Live
         except ImportError:
-            print("For a live progress bar: pip install 'pullback[train]'", file=stream, flush=True)
+            _hint_at_bar(stream)
             return
         console = Console(file=stream)
         if console.is_dumb_terminal or console.is_jupyter:
@@ -153,7 +176,7 @@ class Progress(Callback):
                 live.stop()
 
 
-class _Status:
+class Status:
     """What is to be shown."""
 
     def __init__(self) -> None:
@@ -162,8 +185,8 @@ class _Status:
         self.total: int | None = None
         self._epochs: int | None = None
         self._loss = _Average()
-        self._throughput = _Average()
-        self._unit = "samples"
+        self._rates: list[tuple[str, str]] = []
+        self.ending: Ending | None = None
         self._memory: float | None = None
         self._learning_rate: float | None = None
         self._elapsed: float | None = None
@@ -178,11 +201,7 @@ class _Status:
         self.at, self._epoch, self._elapsed = record["step"], record["epoch"], record.get("seconds")
         self._loss.add(record["loss"])
         self._learning_rate = record.get("learning_rate")
-        if "tokens_per_second" in record:
-            self._unit = "tokens"
-        throughput = record.get(f"{self._unit}_per_second")
-        if throughput is not None:
-            self._throughput.add(throughput)
+        self._rates = rate_texts(record)
         self._memory = record.get("memory_gib")
 
     def validation(self, record: Record) -> None:
@@ -190,6 +209,7 @@ class _Status:
 
     def epoch(self, record: Record) -> None:
         self.at, self._epoch, self._elapsed = record["step"], record["epoch"], record.get("seconds")
+        self._rates = rate_texts(record) or self._rates
         self.validation(record)
 
     def place(self) -> list[str]:
@@ -207,17 +227,15 @@ class _Status:
         texts = [f"{name} {number_text(value)}" for name, value in self._validation.items()]
         if self._learning_rate is not None:
             texts.append(f"learning_rate {number_text(self._learning_rate)}")
-        if self._throughput.value is not None:
-            texts.append(f"{number_text(round(self._throughput.value))} {self._unit}/s")
-        if self._memory is not None:
-            texts.append(f"{self._memory:.2f} GiB")
-        return texts
+        rates = [f"{value} {unit}" for unit, value in self._rates]
+        memory = [] if self._memory is None else [f"{self._memory:.2f} GiB"]
+        return [*texts, *rates[:1], *memory, *rates[1:]]
 
     def times(self) -> list[str]:
         now = time.monotonic() - self.started
         texts = [f"elapsed {_clock(now if self._elapsed is None else self._elapsed)}"]
         done = self.at - self.first
-        if self.total and done:
+        if self.total and done and self.ending is None:
             texts.append(f"left {_clock(now / done * max(0, self.total - self.at))}")
         return texts
 
@@ -228,7 +246,7 @@ class _Status:
 class _Bar:
     """The status as one line for rich, which leaves out the least important where the terminal is narrow."""
 
-    def __init__(self, status: _Status) -> None:
+    def __init__(self, status: Status) -> None:
         self._status = status
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
@@ -245,8 +263,9 @@ class _Bar:
         bar_width = _NARROWEST_BAR if status.total and room >= _NARROWEST_BAR + 2 else 0
         room -= bar_width + 2 if bar_width else 0
         loss, times, others = status.loss(), "  ".join(status.times()), status.others()
-        shown = []
-        for text in [*loss, times, *others]:
+        ended = [status.ending.status] if status.ending and status.ending.reason else []
+        shown: list[str] = []
+        for text in [*ended, *loss, times, *others]:
             if len(text) + 2 <= room:
                 shown.append(text)
                 room -= len(text) + 2
@@ -254,7 +273,9 @@ class _Bar:
             shown.append(shown.pop(shown.index(times)))
         row: list[Any] = [Text("  ".join(place), style="bold", no_wrap=True)]
         if bar_width:
-            row.append(ProgressBar(status.total, status.at, width=min(_WIDEST_BAR, bar_width + room)))
+            style = _STYLES[status.ending.status if status.ending else ""]
+            width = min(_WIDEST_BAR, bar_width + room)
+            row.append(ProgressBar(status.total, status.at, width=width, complete_style=style))
         if shown:
             row.append(Text("  ".join(shown), no_wrap=True))
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -276,6 +297,33 @@ class _Average:
         self._sum += _WEIGHT * (value - self._sum)
         self._weight += _WEIGHT * (1.0 - self._weight)
         self.value = self._sum / self._weight
+
+
+_active: WeakSet[Progress] = WeakSet()  # displays of the runs under way
+
+
+def someone_looks() -> bool:
+    """Whether what is written to the standard error stream is seen while it is written, not kept in a file or a log.
+
+    Nobody looks at a run inside of another one, or beside it, that is shown: there is room for one bar.
+    """
+    if _active:
+        return False
+    if in_notebook():
+        return True
+    try:
+        return sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("CI")
+    except ValueError:  # it is closed
+        return False
+
+
+_told: set[str] = set()  # to this process's user, once
+
+
+def _hint_at_bar(stream: IO[str]) -> None:
+    if not _told:
+        _told.add("rich")
+        print("For a live progress bar: pip install 'pullback[train]'", file=stream, flush=True)
 
 
 def _raise_again() -> None:

@@ -14,8 +14,10 @@ from .callbacks import Callback, Record
 from .charts import STANDALONE_BEGINNING, Line, line_chart, number_text, standalone
 from .curves import Curve
 from .destination import destination, name_in
+from .endings import Ending, ending_after, ending_by
 from .figures import count, number
-from .page import BEGINNING, Table, page
+from .page import BEGINNING, Chart, Table, page
+from .rates import rate_texts
 from .run_folder import LOSS_PICTURE, REPORT
 
 if TYPE_CHECKING:
@@ -25,17 +27,23 @@ if TYPE_CHECKING:
 __all__ = ["Report"]
 
 _WRITING_SHARE = 0.02  # of the time at most goes into pages that are written while the run goes on
+_WIDE, _SMALL = (820, 300), (400, 240)  # width and height of charts
 _NOISY = 60  # a line of more points is also drawn smoothed
 _NOT_VALUES = ("step", "epoch", "seconds")
+_UNCHARTED = ("steps_per_second",)  # its curve is that of the samples, or of the tokens
+_SMOOTH = ("learning_rate", "samples_per_second", "tokens_per_second")  # by themselves
+_TONES = {"finished": "good", "stopped": "warning", "failed": "bad"}
 _DECADES = ("loss", "gradient_norm")  # values that may need a logarithmic scale; a rate that ends near 0 does not
 _TITLES = {
     "loss": ("Loss", ""),
     "learning_rate": ("Learning rate", ""),
     "gradient_norm": ("Gradient norm", ""),
     "samples_per_second": ("Throughput", "samples/s"),
+    "steps_per_second": ("Steps", "steps/s"),
     "tokens_per_second": ("Throughput in tokens", "tokens/s"),
     "memory_gib": ("Most memory so far", "GiB"),
 }
+_NOT_SETTINGS = ("params", "param_names")  # of a group of parameters
 _SETTINGS = ("schedule", "clip_norm", "accumulate", "scaler", "autocast", "average", "checkpoint_every", "seed")
 
 
@@ -44,8 +52,9 @@ class Report(Callback):
 
     The page has the curves of all values with what they are under the pointer, the model's layers, and the settings.
     It is one file that loads nothing from anywhere, and stays small however long the run. It is written at
-    validations and epochs (but for at most a fiftieth of the time), at the end, and when the run fails, with the error.
-    A resumed run's page has the curves from the beginning. `charts(trainer)` gives further ones, as SVG texts (see
+    validations and epochs (but for at most a fiftieth of the time), and at the end, of which it says how the run came
+    to it: finished, stopped and why, or failed, with the error. A resumed run's page has the curves from the beginning.
+    A `Trainer` with a folder has one of its own. `charts(trainer)` gives further charts, as SVG texts (see
     `line_chart`), when a page is written; not where the run failed.
 
     >>> import pathlib, tempfile, pullback as pb
@@ -77,6 +86,7 @@ class Report(Callback):
         self._began = time.time()
         self._seconds = 0.0
         self._epoch = 0
+        self._rates: dict[str, float] = {}  # the last ones
 
     def files(self, folder: Path) -> list[str]:
         names = [name_in(folder, given, name) for given, name in self._places()]
@@ -121,27 +131,30 @@ class Report(Callback):
         self._write_sometimes(trainer)
 
     def on_end(self, trainer: Trainer, history: History) -> None:
-        if history.stop_reason:
-            self._write(trainer, f"stopped: {history.stop_reason}", "warning")
-        else:
-            self._write(trainer, "finished", "good")
-        self._write_picture(trainer)
+        self._finish(trainer, ending_after(history))
 
     def on_error(self, trainer: Trainer, error: BaseException) -> None:
         if not self._has_begun:  # it failed before it did
             return
-        if isinstance(error, KeyboardInterrupt):
-            self._write(trainer, "interrupted", "warning")
-        else:
-            text = "".join(traceback.format_exception(error))
-            self._write(trainer, f"failed: {type(error).__name__}", "bad", text)
+        ending = ending_by(error)
+        text = "".join(traceback.format_exception(error)) if ending.status == "failed" else None
+        self._finish(trainer, ending, text)
+
+    def _finish(self, trainer: Trainer, ending: Ending, error: str | None = None) -> None:
+        self._write(trainer, str(ending), _TONES[ending.status], error)
         self._write_picture(trainer)
 
     def state_dict(self) -> dict[str, Any]:
         curves = {
             name: {of: curve.state_dict() for of, curve in by_data.items()} for name, by_data in self._curves.items()
         }
-        return {"curves": curves, "began": self._began, "seconds": self._seconds, "epoch": self._epoch}
+        return {
+            "curves": curves,
+            "began": self._began,
+            "seconds": self._seconds,
+            "epoch": self._epoch,
+            "rates": self._rates,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         curves: dict[str, dict[str, Curve]] = {}
@@ -151,6 +164,7 @@ class Report(Callback):
                 curves[name][of].load_state_dict(saved)
         began, seconds = (number(state, name, finite=True) for name in ("began", "seconds"))
         self._epoch = count(state, "epoch")
+        self._rates = {name: number(state["rates"], name, finite=True) for name in state["rates"]}
         self._curves, self._began, self._seconds = {"loss": {}, **curves}, began, seconds
 
     # -- collecting ----------------------------------------------------------------------------------
@@ -158,6 +172,7 @@ class Report(Callback):
     def _take(self, record: Record, names: dict[str, str]) -> None:
         self._seconds, self._epoch = record.get("seconds", self._seconds), record.get("epoch", self._epoch)
         step = record["step"]
+        self._rates = {name: record[name] for name in record if name.endswith("_per_second")} or self._rates
         for name, of in names.items():
             by_data = self._curves.setdefault(name.removeprefix("validation_"), {})
             curve = by_data.get(of)
@@ -177,21 +192,23 @@ class Report(Callback):
     def _write(self, trainer: Trainer, status: str, tone: str, error: str | None = None) -> None:
         model, optimizer = trainer.model, trainer.optimizer
         layers = list(_layers(model))
+        now = time.time()
         text = page(
             title=self._title or f"Training of {type(model).__name__}",
             status=status,
             tone=tone,
-            note=f"Began {_date(self._began)}, as of {_date(time.time())}.",
+            note=f"Began {_date(self._began)}, as of {_date(now)}.",
+            written=now,
             tiles=self._tiles(trainer, sum(count for *_, count in layers)),
             charts=[
-                *(self._chart(name) for name in self._curves),
-                *(self._charts(trainer) if self._charts is not None and error is None else ()),
+                *(self._drawn(name) for name in self._curves if name not in _UNCHARTED),
+                *(map(Chart, self._charts(trainer)) if self._charts is not None and error is None else ()),
             ],
             tables=[
                 Table(
                     "Values", ("value", "of", " last", " lowest", " at step", " highest", " at step"), self._values()
                 ),
-                Table("Settings", ("name", "value"), list(_settings(trainer, optimizer))),
+                Table("Settings", ("name", "value"), list(settings_of(trainer, optimizer))),
                 Table(
                     "Model",
                     ("layer", "type", "shapes", " parameters"),
@@ -206,19 +223,24 @@ class Report(Callback):
 
     def _write_picture(self, trainer: Trainer) -> None:
         with atomic_write(self._destinations(trainer)[1]) as file:
-            file.write(standalone(self._chart("loss")).encode())
+            file.write(standalone(self._chart("loss", *_WIDE)).encode())
 
-    def _chart(self, name: str) -> str:
+    def _drawn(self, name: str) -> Chart:
+        """A chart for the page; the loss is as wide as the page, and drawn once more for narrow screens."""
+        if name != "loss":
+            return Chart(self._chart(name, *_SMALL))
+        return Chart(self._chart(name, *_WIDE), narrow=self._chart(name, *_SMALL))
+
+    def _chart(self, name: str, width: int, height: int) -> str:
         lines = []
         for of, curve in sorted(self._curves[name].items()):
             colour, points = int(of == "validation"), curve.points()
-            noisy = of == "train" and len(points) > _NOISY and name != "learning_rate"
+            noisy = of == "train" and len(points) > _NOISY and name not in _SMOOTH
             lines.append(Line(of, points, colour, faint=noisy, dotted=not noisy and of == "validation"))
             if noisy:
                 lines.append(Line(f"{of}, smoothed", curve.smoothed(), colour))
         title, unit = _TITLES.get(name, (name[:1].upper() + name[1:].replace("_", " "), ""))
         spans = [curve.span for by_data in self._curves.values() for curve in by_data.values() if len(curve)]
-        width, height = (1000, 340) if name == "loss" else (492, 270)
         return line_chart(
             lines,
             title=title,
@@ -235,12 +257,9 @@ class Report(Callback):
             if name in _TITLES and name != "loss":
                 continue
             tiles += [(f"{name}, {of}", _number(_present(curve))) for of, curve in sorted(by_data.items())]
-        throughput = self._curves.get("samples_per_second", {}).get("train")
-        smoothed = throughput.smoothed() if throughput else []
-        if smoothed:
-            tiles.append(("samples/s", number_text(round(smoothed[-1][1]))))
+        tiles += rate_texts(self._rates)
         total = getattr(trainer, "total_steps", None)
-        steps = f"{trainer.step:,}" + (f" of {number_text(total)}" if total and total != trainer.step else "")
+        steps = f"{trainer.step:,}" + (f"\u2009/\u2009{number_text(total)}" if total and total != trainer.step else "")
         return [*tiles, ("steps", steps), ("epoch", f"{self._epoch:,}"), ("time", _duration(self._seconds)),
                 ("parameters", number_text(parameters))]  # fmt: skip
 
@@ -281,12 +300,13 @@ def _shape(parameter: Any) -> str:
     return shape if parameter.requires_grad else f"{shape} (frozen)"
 
 
-def _settings(trainer: Trainer, optimizer: Any) -> Iterable[tuple[str, str]]:
+def settings_of(trainer: Trainer, optimizer: Any) -> Iterable[tuple[str, str]]:
+    """What a run was made with, by name."""
     yield "loss", _described(getattr(trainer, "loss", None))
     yield "optimizer", type(optimizer).__name__
     groups = getattr(optimizer, "param_groups", [])
     for index, group in enumerate(groups):
-        values = ", ".join(f"{name}={value}" for name, value in group.items() if name != "params")
+        values = ", ".join(f"{name}={value}" for name, value in group.items() if name not in _NOT_SETTINGS)
         yield ("parameters" if len(groups) == 1 else f"parameters, group {index}"), values
     for name in _SETTINGS:
         value = getattr(trainer, name, None)

@@ -12,9 +12,10 @@ from ..errors import ConfigurationError, FileFormatError
 from ..tensors.tensor import Tensor
 from .callbacks import Record
 from .figures import count, number
+from .rates import Rates
 
-_SUMS = ("steps", "loss", "weight", "gradient_norm", "norms", "samples", "seconds")
-_COUNTS = ("steps", "norms", "samples")
+_SUMS = ("steps", "loss", "weight", "gradient_norm", "norms")
+_COUNTS = ("steps", "norms")
 _SCRATCH = "_rooms"  # an attribute of metrics: memory to work in
 
 
@@ -26,13 +27,14 @@ class Totals:
     >>> totals.add(total=6.0, weight=3.0, samples=3, output=None, target=None)
     >>> totals.add(total=6.0, weight=1.0, samples=1, output=None, target=None)
     >>> totals.finish_step(gradient_norm=0.5, seconds=2.0)
-    {'loss': 3.0, 'gradient_norm': 0.5, 'samples_per_second': 2.0}
+    {'loss': 3.0, 'gradient_norm': 0.5, 'samples_per_second': 2.0, 'steps_per_second': 0.5}
     >>> totals.finish_epoch()["loss"]
     3.0
     """
 
     def __init__(self, metrics: dict[str, Any]) -> None:
         self.metrics = metrics
+        self.rates = Rates()
         self._reset_epoch()
 
     def reset_step(self) -> None:
@@ -54,8 +56,8 @@ class Totals:
         for metric in self.metrics.values():
             metric.update(output, target)
 
-    def finish_step(self, gradient_norm: float, seconds: float) -> Record:
-        """The step's part of a record."""
+    def finish_step(self, gradient_norm: float, seconds: float, is_usual: bool = True, **counts: float) -> Record:
+        """The step's part of a record; see `Rates.step` for the last two, to which it adds the samples."""
         sums = self._sums
         sums["steps"] += 1
         sums["loss"] += self._loss
@@ -63,25 +65,23 @@ class Totals:
         if math.isfinite(gradient_norm):  # else the scaled loss overflowed, and no step was made
             sums["gradient_norm"] += gradient_norm
             sums["norms"] += 1
-        sums["samples"] += self._samples
-        sums["seconds"] += seconds
         record = {
             "loss": self._loss / self._weight,
             "gradient_norm": gradient_norm,
-            "samples_per_second": self._samples / seconds if seconds > 0 else 0.0,
+            **self.rates.step(seconds, is_usual, **counts, samples=self._samples),
         }
         self._loss = self._weight = 0.0
         self._samples = 0
         return record
 
     def finish_epoch(self) -> Record:
-        """The epoch's part of a record: means, and the metrics."""
+        """The epoch's part of a record: means, the metrics, and the rates at its end."""
         sums = self._sums
         record = {
             "loss": sums["loss"] / sums["weight"],
             **{name: float(metric.compute()) for name, metric in self.metrics.items()},
             "gradient_norm": sums["gradient_norm"] / sums["norms"] if sums["norms"] else math.nan,
-            "samples_per_second": sums["samples"] / sums["seconds"] if sums["seconds"] > 0 else 0.0,
+            **self.rates.latest(),
         }
         self._reset_epoch()
         return record

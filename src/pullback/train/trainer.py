@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Sequence
 from .. import random
 from ..errors import ConfigurationError, NumericalInstabilityError
 from ..files.tensors import save
+from ..markup import shown_safely
 from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
@@ -21,16 +22,20 @@ from .callbacks import Callback, Record, teller
 from .checkpoints import CheckpointFolder
 from .destination import destination
 from .early_stopping import Best
+from .endings import Ending, ending_after, ending_by
 from .evaluation import evaluated
 from .feeding import Feed
 from .figures import count, number
 from .history import History
-from .interruption import REASON, interruptible, say
+from .interruption import interruptible, reason_of, say
 from .locating import located
+from .observers import Defaults
 from .run_folder import BEST, RunFolder
 from .run_state import load_callbacks, load_or_go_back, load_parts, saved_callbacks, saved_parts
 from .totals import Totals
 from .updating import Updater
+
+_SETTLING = 2  # steps at the beginning, in which optimizers make their state and programs are made
 
 
 class Trainer:
@@ -43,6 +48,10 @@ class Trainer:
     made. `seed` is that of the run's own random numbers (dropout); the order of the data is the data's.
 
     Steps are compiled (see `pb.compile`) where that can be done; `compile=False` never does, `compile=True` insists.
+
+    On a terminal and in a notebook a `Progress` shows how the run is going; `progress=True` has it everywhere, `False`
+    nowhere. With a `folder`, a `Report` is written to it unless `report=False`. Ones among the `callbacks` take their
+    places.
 
     With a `folder`, checkpoints are written to it every `checkpoint_every` steps (otherwise after every epoch) and at
     the end; the newest `keep` stay. With `best`, the name of a value of the validations such as "validation_loss", the
@@ -81,6 +90,8 @@ class Trainer:
         goal: str = "lowest",
         seed: int = 0,
         compile: bool | None = None,
+        progress: bool | None = None,
+        report: bool = True,
     ) -> None:
         check_parts(model, loss, optimizer, scaler, average, callbacks)
         check_folder(folder, checkpoint_every, best)
@@ -96,6 +107,7 @@ class Trainer:
         self.scaler = scaler
         self.average = average
         self.callbacks = list(callbacks)
+        self._defaults = Defaults(progress, report and folder is not None)
         self.metrics = metric_functions.collect(metrics)
         self._evaluation_metrics = deepcopy(self.metrics)
         self._totals = Totals(self.metrics)
@@ -118,6 +130,8 @@ class Trainer:
         self._generator = random.Generator(seed)
         self._feed = Feed()
         self._stop_reason: str | None = None
+        self.ending: Ending | None = None  # None until the first call of `fit`, and during one
+        self._observers: list[Callback] = []  # of the call of `fit` under way, or of the last one
         self.stop_signal: int | None = None  # the one that ended the last call of `fit`
         self._seconds = 0.0  # of earlier stretches of the run
         self._began: float | None = None
@@ -168,6 +182,7 @@ class Trainer:
         self._validation, self._validate_every = validation, validate_every
         self._feed = Feed(data)
         self._plan(epochs, steps)
+        self._observers = self._defaults.added_to(self.callbacks)
         if self._run_folder is None:
             self._run(resume)
         else:
@@ -196,6 +211,11 @@ class Trainer:
         self._stop_reason = reason
 
     @property
+    def is_running(self) -> bool:
+        """Whether `fit` is at work."""
+        return self._began is not None
+
+    @property
     def seconds(self) -> float:
         """How long the run has taken, its stretches before an interruption included."""
         return self._seconds + (0.0 if self._began is None else perf_counter() - self._began)
@@ -209,6 +229,17 @@ class Trainer:
     def learning_rate(self) -> float:
         """That of the next step, of the first group of parameters."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def __repr__(self) -> str:
+        state = str(self.ending) if self.ending else "running" if self.is_running else "not running"
+        return f"<Trainer of {type(self.model).__name__}: step {self.step}, epoch {self.epoch}, {state}>"
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how far the run is, its figures, its loss, its settings and its model."""
+        from .notebook import html
+
+        return html(self)
 
     # -- where a run begins ------------------------------------------------------------------------
 
@@ -226,7 +257,7 @@ class Trainer:
     def _files(self) -> list[str]:
         """The names in the folder that this run will write."""
         assert self.folder is not None
-        names = [name for callback in self.callbacks for name in callback.files(self.folder)]
+        names = [name for callback in self._observers for name in callback.files(self.folder)]
         return names if self._best is None else [BEST, *names]
 
     def _find_start(self, resume: bool) -> None:
@@ -260,14 +291,16 @@ class Trainer:
 
     def _run(self, resume: bool) -> None:
         self._find_start(resume)
-        self._stop_reason = self.history.stop_reason = self.stop_signal = None
+        self._stop_reason = self.history.stop_reason = self.stop_signal = self.ending = None
         self._began = perf_counter()
-        self._tell = teller(self.callbacks, self)
+        self._tell = teller(self._observers, self)
         if not self.model.training:
             self.model.train()
         self._updater.begin()
         self._updater.choose()
         self._totals.reset_step()
+        self._tokens = self._feed.tokens_given or 0  # before the step under way
+        self._programs, self._settling = 0, _SETTLING
         with interruptible(self._stop_by), random.using(self._generator):
             try:
                 self._tell("on_start")
@@ -276,6 +309,8 @@ class Trainer:
                 self._end()
             except BaseException as error:
                 self._updater.forget()
+                self.ending = ending_by(error)
+                self.history.stop_reason = self.ending.reason
                 self._tell("on_error", error)
                 raise
             finally:
@@ -285,7 +320,7 @@ class Trainer:
 
     def _stop_by(self, signal: int) -> None:
         self.stop_signal = signal
-        self.request_stop(REASON)
+        self.request_stop(reason_of(signal))
 
     def _is_over(self) -> bool:
         if self._stop_reason is not None:
@@ -329,7 +364,9 @@ class Trainer:
         self._totals.add(total, weight, samples, output, prepared[-1])
 
     def _finish_step(self, seconds: float) -> None:
-        rate = self.learning_rate
+        rate, tokens = self.learning_rate, self._feed.tokens_given
+        counts = {} if tokens is None else {"tokens": tokens - self._tokens}
+        self._tokens = tokens or 0
         try:
             norm = self._updater.apply()
         except NumericalInstabilityError as error:
@@ -337,12 +374,16 @@ class Trainer:
         if self._scheduler is not None:
             self._scheduler.step()
         self.step += 1
+        self._settling -= 1
+        programs = self._updater.programs
+        is_usual = self._settling < 0 and programs == self._programs
+        self._programs = programs
         self._unsaved = True
         record = {
             "step": self.step,
             "epoch": self.epoch + 1,
             "learning_rate": rate,
-            **self._totals.finish_step(norm, seconds),
+            **self._totals.finish_step(norm, seconds, is_usual, **counts),
             "seconds": self.seconds,
         }
         self.history.steps.add(record)
@@ -394,8 +435,9 @@ class Trainer:
         self.history.stop_reason = self._stop_reason
         if self._checkpoints is not None and self._unsaved:
             self._save()
+        self.ending = ending_after(self.history)
         self._tell("on_end", self.history)
-        if self._stop_reason == REASON:
+        if self.stop_signal is not None:
             where = "no folder was given, so there is no checkpoint"
             if self._checkpoints is not None:
                 where = f"the checkpoint is {self._checkpoints.path(self.step)}; resume=True goes on from it"
@@ -432,14 +474,14 @@ class Trainer:
             "validated_at": self._validated_at,
             "random": self._generator.state,
             "parts": saved_parts(self._parts()),
-            "callbacks": saved_callbacks(self.callbacks),
+            "callbacks": saved_callbacks(self._observers),
         }
 
     def _load(self, state: dict[str, Any]) -> None:
         step, epoch, validated_at = (count(state, name) for name in ("step", "epoch", "validated_at"))
         seconds = number(state, "seconds", finite=True)
         load_parts(self._parts(), state["parts"])
-        load_callbacks(self.callbacks, state["callbacks"])
+        load_callbacks(self._observers, state["callbacks"])
         self._generator.state = state["random"]
         self.step, self.epoch = step, epoch
         self._seconds, self._validated_at = seconds, validated_at

@@ -113,6 +113,11 @@ class Updater:
         plan: dict[str, int] = self._compiled.plan(self.prepared(batch), device)
         return plan
 
+    @property
+    def programs(self) -> int:
+        """How many programs were made for the steps of this run."""
+        return 0 if self._compiled is None else self._compiled.programs
+
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the model has the average of its parameters, if one is kept."""
         return nullcontext() if self.average is None else self.average.applied()

@@ -33,10 +33,34 @@ def gradcheck(
 ) -> bool:
     """Compare the derivatives of `f` at `args`, a tuple of arguments, with central differences; True, or an error.
 
-    Every argument and output may be a tree. Arguments must be float64 or complex128: central differences of shorter
-    ones say little. `order=2` also compares the second derivatives: those of the gradient of `f`, for a fixed random
-    combination of its outputs. The error names the argument and the element where they differ most.
+    Parameters
+    ----------
+    f : callable
+        A function of the arguments, with any output. Arguments and outputs may be trees.
+    args : tuple
+        Where to compare: float64 or complex128 arrays, since central differences of shorter ones say little.
+    order : int
+        2 also compares second derivatives: those of the gradient of `f`, for a fixed random combination of its
+        outputs.
+    modes : iterable of str
+        "rev" for reverse mode, "fwd" for forward mode.
+    rtol, atol : float
+        How far the two may differ: atol + rtol * size.
+    step : float
+        The step of the differences.
 
+    Returns
+    -------
+    bool
+        True.
+
+    Raises
+    ------
+    GradientError
+        If they differ. The error names the argument and the element where they differ most.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.gradcheck(lambda x, y: np.sin(x) * y, (np.ones(3), np.ones(3)), order=2)
     True

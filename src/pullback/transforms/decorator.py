@@ -33,6 +33,15 @@ class Autodiff(Backend):
 
     Every operation of Pullback is an attribute: `Autodiff("numpy").multiply(x, y)`.
 
+    Parameters
+    ----------
+    inner : str, backend or Autodiff
+        What runs below: a device name such as "numpy", a backend, or another `Autodiff` for higher orders.
+    checkpointing : strategy, optional
+        Under which operations on tensors of this level are recorded, such as `pb.BudgetCheckpointing(bytes)`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> first = pb.Autodiff("numpy")
     >>> x = first.from_inner(np.asarray(3.0)).set_requires_grad(True)
@@ -204,9 +213,11 @@ class Autodiff(Backend):
         return self.inner_backend.full_device_name(device)
 
     def device_of(self, raw: Tensor) -> str:
+        """The name of the device that holds a tensor."""
         return raw.device
 
     def dtype_of(self, raw: Tensor) -> DType:
+        """The dtype of a tensor."""
         return raw.dtype
 
     def raw_dtype(self, dtype: DType) -> DType:

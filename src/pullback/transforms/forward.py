@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import Any
+from functools import partial, wraps
+from typing import Any, Callable
 
 from .. import tree
 from ..autodiff.base import resolved
@@ -11,8 +11,10 @@ from ..autodiff.creation import asarray
 from ..autodiff.forward import dual, next_level, primal_at, tangent_at, variable
 from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, ShapeError, VmapError
 from ..tensors.tensor import Tensor
+from . import directions
+from .directions import unit_vectors
 from .lifting import (
     Argnums,
     Arguments,
@@ -68,11 +70,28 @@ def _tangent(x: Any, level: int) -> Any:
 
 
 def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """(output, tangent): `f` at `primals`, and its derivative in the direction of `tangents`, by forward mode.
+    """The output of `f` at `primals`, and how it changes in the direction of `tangents`: (output, tangent).
 
-    `primals` is the tuple of `f`'s arguments; `tangents` has the same structure. With `has_aux` the result is
-    (output, tangent, aux).
+    This is forward mode: the derivative is computed along with the output.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    primals : tuple
+        The arguments of `f`.
+    tangents : tuple
+        The direction: for each argument something of the same structure and shapes.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    tuple
+        (output, tangent), or (output, tangent, aux).
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.jvp(np.sin, (np.array([0.0, np.pi]),), (np.array([1.0, 2.0]),))
     (array([0.0000000e+00, 1.2246468e-16]), array([ 1., -2.]))
@@ -82,8 +101,8 @@ def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
 
 
 def _pushed(transform: str, f: Function, primals: Any, tangents: Any, has_aux: bool) -> Any:
-    arguments, directions = _directions(transform, primals, tangents)
-    done = Push(f, arguments, directions, {}, has_aux)
+    arguments, moving = _directions(transform, primals, tangents)
+    done = Push(f, arguments, moving, {}, has_aux)
     output = done.lowered(tree.unflatten(done.structure, done.primals))
     tangent = done.lowered(tree.unflatten(done.structure, done.tangents))
     return (output, tangent, done.lowered(done.aux)) if has_aux else (output, tangent)
@@ -98,18 +117,35 @@ def _directions(transform: str, primals: Any, tangents: Any) -> tuple[Arguments,
             )
     arguments = Arguments(transform, tuple(primals), tuple(range(len(primals))))
     leaves = matched(transform, "tangents", tuple(tangents), arguments.structure, "the primals have")
-    directions: list[Tensor | None] = [
+    moving: list[Tensor | None] = [
         fitting(transform, f"the tangent of {arguments.name_of(i)}", leaf, x)
         for i, (leaf, x) in enumerate(zip(leaves, arguments.tensors))
     ]
-    return arguments, directions
+    return arguments, moving
 
 
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
 
-    `f` runs once per number in the arguments. Shapes, trees and complex numbers are as in `jacrev`.
+    `f` runs once, and once more for every few million numbers of all columns: `vmap` takes many together. Where that
+    cannot be, or would be no faster, it runs once per number in the arguments.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    callable
+        It takes the arguments of `f`; shapes, trees and complex numbers are as in `jacrev`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -121,20 +157,21 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         arguments = Arguments("jacfwd", args, argnums)
         count = len(arguments.tensors)
-        plain = done = Push(f, arguments, [None] * count, kwargs, has_aux) if _is_empty(arguments) else None
-        columns: list[list[Push]] = []
-        for i, x in enumerate(arguments.tensors):
-            column = []
-            for position in range(x.size):
-                tangents = [one_hot(x, position) if j == i else None for j in range(count)]
-                done = Push(f, arguments, tangents, kwargs, has_aux)
-                column.append(done)
-            columns.append(column)
-        done = done or plain
-        assert done is not None
+
+        def push(i: int, tangent: Tensor | None) -> Push:
+            tangents = [tangent if j == i else None for j in range(count)]
+            return Push(f, arguments, tangents, kwargs, has_aux)
+
+        sizes = [x.size for x in arguments.tensors]
+        plain = push(0, None) if max(sizes, default=0) >= directions.LEAST or not any(sizes) else None
+        found = [_columns(partial(push, i), x, plain) for i, x in enumerate(arguments.tensors)]
+        columns = [column for column, _ in found]
+        done = plain or next(last for _, last in found if last is not None)
         entries = []
         for k in range(len(done.primals)):
-            parts = [_assembled(x, column, done, k) for x, column in zip(arguments.tensors, columns)]
+            parts = [
+                _assembled(x, column[k] if column else None, done, k) for x, column in zip(arguments.tensors, columns)
+            ]
             if not done.stays:
                 parts = [part.detach() for part in parts]
             pairs = zip(arguments.leaves, parts)
@@ -145,31 +182,63 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return jacobian
 
 
-def _is_empty(arguments: Arguments) -> bool:
-    return all(x.size == 0 for x in arguments.tensors)
+def _columns(push: Callable[[Tensor], Push], x: Tensor, plain: Push | None) -> tuple[list[Tensor], Push | None]:
+    """For every output its tangents for a unit tangent at each place of `x`, along a first axis; and the last run.
+
+    Many tangents go together where the sizes of the outputs are known, from a run without any.
+    """
+    with recording():
+        if plain is not None and x.size >= directions.LEAST:
+            sizes = [asarray(out).size for out in plain.primals]
+            places = directions.parts(x.size, max(x.size, *sizes) if sizes else x.size)
+            try:
+                if len(places[0]) >= directions.LEAST:
+                    units = [unit_vectors(x, part) for part in places]
+                    found = [directions.at_once(lambda t: list(map(asarray, push(t).tangents)), unit) for unit in units]
+                    return [directions.joined(column) for column in zip(*found)], None
+            except VmapError:  # the function does what it can do for one tangent only
+                pass
+        pushed = [push(one_hot(x, place)) for place in range(x.size)]
+        columns = zip(*[done.tangents for done in pushed])
+        return [TENSORS.stack(list(map(asarray, column)), 0) for column in columns], pushed[-1] if pushed else None
 
 
-def _assembled(x: Tensor, column: list[Push], done: Push, k: int) -> Tensor:
+def _assembled(x: Tensor, tangents: Tensor | None, done: Push, k: int) -> Tensor:
     """The derivatives of output `k` by `x`: the output's axes, then those of `x`."""
-    out = done.primals[k]
-    out = out if isinstance(out, Tensor) else asarray(out)
+    out = asarray(done.primals[k])
     if x.dtype.kind == "complex" and out.dtype.kind == "float":
         raise DtypeError(
             "jacfwd: a real function of complex arguments has no complex Jacobian. Use pb.grad or pb.jvp, or "
             "differentiate by the real and the imaginary part."
         )
-    if not column:
+    if tangents is None:
         return TENSORS.zeros(out.shape + x.shape, out._raw.dtype, out)
-    tangents = [asarray(push.tangents[k]) for push in column]
     with recording():
-        return TENSORS.reshape(TENSORS.stack(tangents, -1), out.shape + x.shape)
+        axes = (*range(1, tangents.ndim), 0)
+        moved = TENSORS.permute_dims(tangents, tuple([axis - tangents.ndim for axis in axes]))
+        return TENSORS.reshape(moved, out.shape + x.shape)
 
 
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that gives the second derivatives of `f`: reverse mode over reverse mode, in which `f` runs once.
+    """The function that gives the second derivatives of `f`.
 
-    An entry has the shape of the output, then twice that of the argument; trees nest in the same way.
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them, as a rule with a scalar result.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
 
+    Returns
+    -------
+    callable
+        It takes the arguments of `f`. An entry has the shape of the output, then twice that of the argument; trees
+        nest in the same way. (Hessian, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
     array([[ 6.,  0.],
@@ -182,9 +251,26 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
 def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The Hessian of the scalar function `f` at `primals` times `tangents`, without making the Hessian.
 
-    It costs a few evaluations of `f`, whatever the number of arguments. The result is a tuple, one entry per primal;
-    with `has_aux`, (products, aux).
+    It costs a few evaluations of `f`, whatever the number of arguments.
 
+    Parameters
+    ----------
+    f : callable
+        A function with a real scalar result.
+    primals : tuple
+        The arguments of `f`.
+    tangents : tuple
+        What to multiply by: for each argument something of the same structure and shapes.
+    has_aux : bool
+        Whether `f` returns (scalar, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    tuple
+        One entry per primal; (products, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 1.0]),))
     (array([ 6., 12.]),)

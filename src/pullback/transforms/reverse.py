@@ -8,6 +8,7 @@ from typing import Any
 from .. import backends, modes, tree
 from ..autodiff import guard
 from ..autodiff.base import make, resolved
+from ..autodiff.batching.stack import Stack
 from ..autodiff.creation import asarray
 from ..autodiff.engine import walk
 from ..autodiff.forward import Dual, variable, vjp_of
@@ -15,6 +16,8 @@ from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..tensors.tensor import Tensor
+from . import directions
+from .directions import unit_vectors
 from .lifting import (
     Argnums,
     Arguments,
@@ -66,7 +69,7 @@ class Pass:
                 for v, g in zip(self.variables, found or [None] * len(self.variables))
             ]
         own: Any = frozenset([v._node for v in self.variables])
-        if any([c._backend is not out._backend for out, c in pairs]):  # many cotangents of one result, inside of vmap
+        if any([_level(c) is not _level(out) for out, c in pairs]):  # many cotangents of one result, inside of vmap
             many = walk([(out._node, c) for out, c in pairs if out._node is not None], own, True, on_tensors=True)
             return [many[v._node] if v._node in many else TENSORS.zeros_like(v) for v in self.variables]
         seeds = [(out._node, c._raw) for out, c in pairs if out._node is not None]
@@ -87,13 +90,32 @@ class Pass:
         return self.arguments.result([lowered_like(leaf, gradient, stays) for leaf, gradient in pairs])
 
 
+def _level(x: Tensor) -> Any:
+    """The `vmap` that a tensor belongs to, or None."""
+    return x._raw.level if type(x._raw) is Stack else None
+
+
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives the gradient of `f`, which must return a real scalar.
 
-    It takes arrays of any library, Python floats, tensors, and trees of them, and gives gradients of the same kind;
-    inside `f` they are tensors, which NumPy's functions work on too. `argnums` says by which positional arguments to
-    differentiate; several of them give a tuple. With `has_aux`, `f` returns (scalar, aux) and aux is passed on.
+    Parameters
+    ----------
+    f : callable
+        A function of arrays of any library, Python floats, tensors and trees of them. Inside it they are tensors,
+        on which NumPy's functions work too.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (scalar, aux), where aux is anything to pass on.
 
+    Returns
+    -------
+    callable
+        It takes the arguments of `f` and gives a gradient like the argument (same library, same tree); a tuple of
+        them for several `argnums`; (gradient, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.grad(lambda x: np.sum(np.tanh(x) ** 2))(np.array([0.0, 1.0]))
     array([0.        , 0.63970001])
@@ -112,8 +134,24 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that gives (value, gradient) of `f`; ((value, aux), gradient) with `has_aux`. See `grad`.
+    """The function that gives the value of `f` and its gradient together.
 
+    Parameters
+    ----------
+    f : callable
+        A function that returns a real scalar, as for `grad`.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (scalar, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    callable
+        It takes the arguments of `f` and gives (value, gradient), or ((value, aux), gradient) with `has_aux`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.value_and_grad(lambda w: w["a"] * w["b"])({"a": 2.0, "b": 3.0})
     (np.float64(6.0), {'a': 3.0, 'b': 2.0})
@@ -134,7 +172,7 @@ def _differentiated(
 ) -> tuple[Pass, list[Tensor]]:
     """A scalar function run on its arguments, and its gradients."""
     done = Pass(f, Arguments(transform, args, argnums), kwargs, has_aux)
-    loss = _scalar(transform, done.output)
+    loss = differentiable_scalar(transform, done.output)
     pairs = [(loss, TENSORS.ones_like(loss))] if loss is not None else []
     guarded = guard.is_asked_for() and loss is not None and loss.requires_grad
     if guarded:
@@ -143,7 +181,7 @@ def _differentiated(
     return done, [_conj(g) for g in done.gradients(pairs, guarded=guarded)]
 
 
-def _scalar(transform: str, output: Any) -> Tensor | None:
+def differentiable_scalar(transform: str, output: Any) -> Tensor | None:
     """The loss to differentiate, or None for a constant that no argument went into."""
     if not isinstance(output, Tensor):
         if isinstance(output, (int, float)):
@@ -180,11 +218,26 @@ def _check_scalar(transform: str, output: Tensor) -> None:
 
 
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """(output, pullback): `f` at `primals`, and the function from a cotangent of the output to those of the primals.
+    """The output of `f` at `primals`, and a function that pulls gradients back through it: (output, pullback).
 
-    The pullback gives a tuple, one entry per primal, and may be called any number of times. With `has_aux` the result
-    is (output, pullback, aux).
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    *primals : array or tree
+        The arguments of `f`.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
 
+    Returns
+    -------
+    tuple
+        (output, pullback), or (output, pullback, aux). `pullback(cotangent)`, of something in the shape of the
+        output, gives a tuple with an entry per primal: the gradient of sum(cotangent * output). It may be called
+        any number of times.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> out, pullback = pb.vjp(np.sin, np.array([0.0, np.pi]))
     >>> pullback(np.array([1.0, 1.0]))
@@ -210,9 +263,25 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that gives the Jacobian of `f`, row by row, by reverse mode: best for few outputs.
 
-    An entry has the shape of the output followed by that of the argument; for trees there is a tree of arguments in
-    the place of every output. A function of complex arguments must be holomorphic. With `has_aux`: (Jacobian, aux).
+    A function of complex arguments must be holomorphic.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, numbers and trees of them.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate, counted from 0.
+    has_aux : bool
+        Whether `f` returns (output, aux), where aux is anything to pass on.
+
+    Returns
+    -------
+    callable
+        It takes the arguments of `f`. An entry has the shape of the output followed by that of the argument; for
+        trees there is a tree of arguments in the place of every output. (Jacobian, aux) with `has_aux`.
+
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> pb.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -242,23 +311,47 @@ def _rows(done: Pass, output: Any) -> list[Tensor]:
             "jacrev: a real function of complex arguments has no complex Jacobian. Use pb.grad or pb.vjp, or "
             "differentiate by the real and the imaginary part."
         )
-    rows = []
-    for position in range(out.size):
-        row = done.gradients([(out, one_hot(out, position))], retain=True)
-        if is_complex and any(v.dtype.kind == "float" for v in done.variables):  # what came back is the real part
-            imaginary = done.gradients([(out, one_hot(out, position, -1j))], retain=True)
-            row = [
-                re if v.dtype.kind == "complex" else _complex(re, im, out)
-                for v, re, im in zip(done.variables, row, imaginary)
-            ]
-        rows.append(row)
+    parts = [1, -1j] if is_complex and any(v.dtype.kind == "float" for v in done.variables) else [1]
+    found = _rows_at_once(done, out, parts) or _rows_one_by_one(done, out, parts)
+    if len(parts) == 1:
+        return found[0]
+    # what came back to real variables is the real part
+    return [re if v.dtype.kind == "complex" else _complex(re, im, out) for v, re, im in zip(done.variables, *found)]
+
+
+def _rows_one_by_one(done: Pass, out: Tensor, parts: list[Any]) -> list[list[Tensor]]:
+    """For each part of a unit cotangent: for each variable, the gradients for all of these."""
+    if not out.size:
+        return [[TENSORS.zeros(out.shape + v.shape, v._raw.dtype, v) for v in done.variables] for _ in parts]
+    found = []
+    for part in parts:
+        rows = [done.gradients([(out, one_hot(out, place, part))], retain=True) for place in range(out.size)]
+        with recording():
+            columns = zip(zip(*rows), done.variables)
+            found.append(
+                [TENSORS.reshape(TENSORS.stack(list(column), 0), out.shape + v.shape) for column, v in columns]
+            )
+    return found
+
+
+def _rows_at_once(done: Pass, out: Tensor, parts: list[Any]) -> list[list[Tensor]] | None:
+    """The same by walks with many cotangents each; None where these would be no faster, or cannot be."""
+    elements = max([v.size for v in done.variables], default=0)
+    if out.size < directions.LEAST or not directions.are_walked_at_once([out]):
+        return None
+    together = directions.parts(out.size, max(elements, out.size))
+    if len(together[0]) < directions.LEAST:
+        return None
+    found = []
     with recording():
-        if not rows:
-            return [TENSORS.zeros(out.shape + v.shape, v._raw.dtype, v) for v in done.variables]
-        return [
-            TENSORS.reshape(TENSORS.stack(list(column), 0), out.shape + v.shape)
-            for column, v in zip(zip(*rows), done.variables)
-        ]
+        for part in parts:
+            walked = [
+                directions.at_once(lambda c: done.gradients([(out, c)], retain=True), unit_vectors(out, places, part))
+                for places in together
+            ]
+            rows = [directions.joined(column) for column in zip(*walked)]
+            found.append([TENSORS.reshape(x, out.shape + v.shape) for x, v in zip(rows, done.variables)])
+    return found
 
 
 def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:
@@ -270,6 +363,18 @@ def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:
 def stop_gradient(x: Any) -> Any:
     """`x`, an array or a tree, as a constant: no derivative flows through it, in any mode.
 
+    Parameters
+    ----------
+    x : array or tree
+        Any arrays, numbers or tensors.
+
+    Returns
+    -------
+    array or tree
+        The same values.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.grad(lambda x: x * pb.stop_gradient(x))(3.0)
     3.0

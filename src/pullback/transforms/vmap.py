@@ -27,16 +27,16 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
 
     Parameters
     ----------
-    f
+    f : callable
         A function of arrays, numbers and trees of them. Inside it they are tensors with the shape of one example.
-    in_axes
+    in_axes : int, None, tuple or tree
         Which axis of the arguments the examples are along: a number for all arguments, or a tuple with an entry for
-        each positional one, which is a number, None for what all examples share, or a tree like the argument (or the
-        upper part of one) of these. Keyword arguments are shared.
-    out_axes
+        each positional one, which is a number, None for what all examples share, or a tree like the argument (or
+        the upper part of one) of these. Keyword arguments are shared.
+    out_axes : int, None or tree
         Where the examples are to be in the results: a number, or a tree like the result (or the upper part of one).
         None for a result that is the same for all examples, which is returned once.
-    randomness
+    randomness : str
         Whether `pb.random` and dropout draw "different" numbers for every example, or the "same" for all.
 
     Returns
@@ -83,8 +83,8 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
 class Running:
     """Run a function on stacks: what it makes is known to belong to this `vmap`, and not used after it."""
 
-    def __init__(self, size: int, randomness: str = "different") -> None:
-        self.level = Level(size, randomness, modes.mapping())
+    def __init__(self, size: int, randomness: str = "different", is_quiet: bool = False) -> None:
+        self.level = Level(size, randomness, modes.mapping(), is_quiet)
 
     def __enter__(self) -> Level:
         self._token = modes.enter(mapping=self.level, inlining=True)

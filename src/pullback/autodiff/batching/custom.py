@@ -19,7 +19,8 @@ from .forms import FORMS
 def form(call: Call) -> Any:
     operation = call.operation
     if operation.batch is None:
-        _note_loop(operation.name, call.size)
+        if not call.level.is_quiet:
+            _note_loop(operation.name, call.size)
         return FORMS["examples"](call)
     static = dict(zip(operation.static, call.static))
     result = operation.batch(call.stacked, *call.xs, **static)

@@ -25,13 +25,14 @@ class Level:
     It has its place among the levels of forward mode, so that derivatives and examples nest in one order.
     """
 
-    __slots__ = ("number", "size", "outer", "randomness", "is_open", "entered")
+    __slots__ = ("number", "size", "outer", "randomness", "is_quiet", "is_open", "entered")
 
-    def __init__(self, size: int, randomness: str, outer: Level | None) -> None:
+    def __init__(self, size: int, randomness: str, outer: Level | None, is_quiet: bool = False) -> None:
         self.number = next_level()
         self.size = size
         self.outer = outer
         self.randomness = randomness
+        self.is_quiet = is_quiet  # whether nobody asked for many examples, and is told of what runs one by one
         self.is_open = True
         self.entered: Any = None  # see `modes.enter_again`
 
@@ -115,9 +116,13 @@ class Level:
         """A tensor with a tangent at a level that is further out: one of the level below has it."""
         p, has_axis = self.whole(primal)
         t, tangent_has_axis = self.whole(tangent)
-        if has_axis != tangent_has_axis:
-            p, t = self.spread(p, has_axis), self.spread(t, tangent_has_axis)
-        return make(Stack(dual(p, t, number), self, has_axis or tangent_has_axis), None)
+        token = self.below()
+        try:
+            if has_axis != tangent_has_axis:
+                p, t = self.spread(p, has_axis), self.spread(t, tangent_has_axis)
+            return make(Stack(dual(p, t, number), self, has_axis or tangent_has_axis), None)
+        finally:
+            modes.leave(token)
 
 
 class Stack:

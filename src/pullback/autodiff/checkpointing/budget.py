@@ -30,6 +30,13 @@ class BudgetCheckpointing(Strategy):
     `held` is what is kept now, `peak` the most that ever was. A compiled function plans all this beforehand, and says
     so in its `memory["saved"]`.
 
+    Parameters
+    ----------
+    bytes : int
+        The most that saved values may take.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> strategy = pb.BudgetCheckpointing(4096)
     >>> w = pb.random.normal((8, 8)).set_requires_grad(True)

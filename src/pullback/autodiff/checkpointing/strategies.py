@@ -169,11 +169,23 @@ class Region(Strategy):
 
 
 def checkpoint(function: _Function) -> _Function:
-    """A function that keeps only what it was given for the walk; what it computes is computed again when needed.
+    """A function that keeps only its arguments for `backward`; what it computes is computed again when needed.
 
     It is never called a second time: the operations it ran are. So random numbers repeat, and statistics that it
     updates are updated once. Regions nest.
 
+    Parameters
+    ----------
+    function : callable
+        Any function of tensors: a block of a model, say. Also a decorator.
+
+    Returns
+    -------
+    callable
+        A function with the same arguments and results.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([[0.5, -0.5], [1.0, 0.0]], requires_grad=True)
     >>> @pb.checkpoint
@@ -203,6 +215,13 @@ class checkpointing:
 
     The strategy concerns what is recorded inside; the walk may come later, anywhere.
 
+    Parameters
+    ----------
+    strategy : strategy
+        `pb.BalancedCheckpointing()`, `pb.BudgetCheckpointing(bytes)` or `pb.NoCheckpointing()`.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> with pb.checkpointing(pb.BudgetCheckpointing(10**6)):

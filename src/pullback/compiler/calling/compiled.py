@@ -14,6 +14,7 @@ from ... import modes
 from ...autodiff import guard
 from ...autodiff.creation import default_dtype
 from ...errors import DeviceError, TraceError
+from ...markup import shown_safely
 from ...targets import target_for
 from ...targets.locking import lock as _lock
 from ...transforms.lifting import nesting
@@ -54,6 +55,27 @@ def compile(
 
     Needs llvmlite (`pip install pullback[compile]`).
 
+    Parameters
+    ----------
+    function : callable or Module, optional
+        What to compile. Without it, a decorator with the other arguments: `@pb.compile(max_traces=1)`.
+    max_traces : int, optional
+        The most programs that may be made; one more is an error. By default there is no limit.
+    ignore : iterable of str
+        Names of variables and attributes whose changes are neither guarded nor minded.
+
+    Returns
+    -------
+    callable
+        A function with the same arguments and results, or a module.
+
+    Raises
+    ------
+    TraceError
+        By the first call, if the function cannot be compiled; it says where and what to write.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = pb.optim.SGD([w], lr=0.25)
@@ -113,6 +135,13 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {self._name}: {self._traces} trace{'s' if self._traces != 1 else ''}>"
+
+    @shown_safely
+    def _repr_html_(self) -> str:
+        """What a notebook shows: programs, memory, kernels, guards."""
+        from .notebook import html
+
+        return html(self)
 
     def __reduce__(self) -> Any:
         """Copied and pickled as the function is, without its programs."""

@@ -22,7 +22,7 @@ TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-10}
 
 @contextmanager
 def compiled(*, verify: bool = False) -> Iterator[None]:
-    """How compiled functions run inside the block: with `verify`, the function itself runs beside and must agree.
+    """How compiled functions run inside a `with` block: with `verify`, the function itself runs beside and must agree.
 
     What is returned, and what is left in parameters and optimizers, is then what the function itself computed.
 

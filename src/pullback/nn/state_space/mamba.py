@@ -42,7 +42,9 @@ class Mamba(StateSpaceLayer):
     dt_rank : int, optional
         The rank of the steps of time; by default a sixteenth of `d_model`.
     device : str, optional
+        Where the parameters go, by default the current device.
     dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
 
     Examples
     --------

@@ -24,6 +24,12 @@ class StateSpaceLayer(Module):
 
     `layer(x)` computes a sequence from nothing; `layer(x, state)` goes on from a state, and gives the next one as well;
     `layer.step(x_t, state)` takes a single step (samples, width). All of them compute the same.
+
+    >>> import pullback as pb
+    >>> layer = pb.nn.MinGRU(4)
+    >>> y, state = layer(pb.zeros((2, 10, 4)), layer.initial_state(2))
+    >>> layer.step(pb.zeros((2, 4)), state)[0].shape
+    (2, 4)
     """
 
     d_model: int
@@ -35,7 +41,7 @@ class StateSpaceLayer(Module):
         return out if state is None else (out, after)
 
     def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> State:
-        """The state before anything has come."""
+        """The state before anything has come, for so many `samples`."""
         raise NotImplementedError
 
     def scan(self, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -50,6 +56,8 @@ class StateSpaceLayer(Module):
 
 class CausalConv1d(Conv1d):
     """A convolution of each channel (samples, channels, length) by itself, with those of now and before.
+
+    `bias` says whether a number is added for each channel.
 
     >>> import pullback as pb
     >>> conv = pb.nn.CausalConv1d(3, kernel_size=4)
@@ -95,8 +103,8 @@ class _Block(Module):
 class StateSpaceModel(StateSpaceLayer):
     """Layers one after the other, each on normalised inputs and added to them, and a norm at the end.
 
-    Parameters are named as in Mamba's published checkpoints: layers.0.mixer.in_proj.weight, layers.0.norm.weight,
-    norm_f.weight.
+    `mixers` are the layers, all of one width; `eps` is that of the norms. Parameters are named as in Mamba's published
+    checkpoints: layers.0.mixer.in_proj.weight, layers.0.norm.weight, norm_f.weight.
 
     >>> import pullback as pb
     >>> model = pb.nn.StateSpaceModel([pb.nn.Mamba(16) for _ in range(2)])
@@ -119,6 +127,7 @@ class StateSpaceModel(StateSpaceLayer):
         self.norm_f = RMSNorm(self.d_model, eps=eps, dtype=dtype, device=device)
 
     def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> State:
+        """The state before anything has come, for so many `samples`."""
         return [block.mixer.initial_state(samples, dtype, device) for block in self.layers]
 
     def scan(self, x: Tensor, state: State) -> tuple[Tensor, State]:

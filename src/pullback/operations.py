@@ -54,7 +54,7 @@ class Operation:
         "has_several_outputs", "is_simple", "differentiable",
         "elementwise", "linear", "composite", "masking", "singular", "cheap",
         "autocast", "converts", "dtypes", "real", "scalar", "commutes", "reduces", "moves", "expands", "standard",
-        "numpy", "scipy", "shape", "instead", "batch",
+        "numpy", "scipy", "shape", "instead", "walks", "batch",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +85,7 @@ class Operation:
         scipy: str = "",
         shape: Callable[..., Any] | None = None,
         instead: str = "",
+        walks: bool = False,
         batch: Any = None,
     ) -> None:
         self.name = name
@@ -121,6 +122,7 @@ class Operation:
         self.scipy = tuple(scipy.split())
         self.shape = shape
         self.instead = instead
+        self.walks = walks
         self.batch = batch
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ import resource, sys
 import numpy as np
 import pullback as pb
 
-w = pb.asarray(np.ones((512, 512), np.float32), device=sys.argv[1]).set_requires_grad(True)
+w = pb.asarray(np.ones((512, 512), np.float32), device=sys.argv[1].replace("compiled", "numpy")).set_requires_grad(True)
 
 def step():
     x = w
@@ -31,6 +31,9 @@ def step():
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+if sys.argv[1] == "compiled":
+    step = pb.compile(lambda w=pb.asarray(np.ones((1024, 1024), np.float32)): (w + 1, w * 2))
 
 for _ in range(4):
     step()
@@ -42,9 +45,12 @@ print(faults() - before)
 
 
 @needs_glibc
-@pytest.mark.parametrize("device", [pytest.param("numpy", marks=needs_llvmlite), "torch:cpu"])
+@pytest.mark.parametrize(
+    "device",
+    [pytest.param("numpy", marks=needs_llvmlite), pytest.param("compiled", marks=needs_llvmlite), "torch:cpu"],
+)
 def test_a_step_takes_the_memory_of_the_one_before(device):
-    require(device)
+    require(device.replace("compiled", "numpy"))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     command = [sys.executable, "-c", STEPS, device]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -53,7 +53,7 @@ def test_bundled_example_is_sound_and_survives_being_written(name):
 
 
 def test_bundled_examples_are_these():
-    assert configurations.examples() == ["charlm", "digits", "regression"]
+    assert configurations.examples() == ["charlm", "copying", "digits", "regression", "signal"]
 
 
 @pytest.mark.parametrize(

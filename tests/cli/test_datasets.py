@@ -52,6 +52,41 @@ def test_regression_is_a_function_of_its_seed():
     assert datasets.load(options, 1).input_shape == (3,) and datasets.load(options, 1).outputs == 1
 
 
+SIGNAL = {"kind": "signal", "length": 400, "channels": 3, "noise": 0.1, "context": 24, "test_fraction": 0.25}
+COPYING = {"kind": "copying", "samples": 40, "length": 9, "marked": 3, "symbols": 5, "test_fraction": 0.1}
+
+
+def test_a_signal_is_cut_into_windows_and_what_comes_next():
+    data = datasets.load(SIGNAL, 0)
+    assert data.input_shape == (24, 3) and data.outputs == 3 and data.names == []
+    for part in (data.train, data.test):
+        x, y = part[:]
+        assert x.dtype == np.float32 and x.shape == y.shape == (len(part), 24, 3)
+        np.testing.assert_array_equal(x[:, 1:], y[:, :-1])
+        np.testing.assert_array_equal(x[1:, :-2], x[:-1, 2:])  # windows are two steps apart
+    again, other = (datasets.load(SIGNAL, seed).train[:][0] for seed in (0, 1))
+    assert (again == data.train[:][0]).all() and (other != again).any()
+    with pytest.raises(ConfigurationError, match="a part of the signal has 100 steps, and needs more than"):
+        datasets.load({**SIGNAL, "context": 100}, 0)
+
+
+def test_marked_symbols_are_asked_for_at_the_end():
+    data = datasets.load(COPYING, 0)
+    assert data.input_shape == (12,) and data.outputs == 7 and data.names[-2:] == ["nothing", "question"]
+    assert (len(data.train), len(data.test)) == (36, 4)
+    places = set()
+    for tokens, targets in zip(*data.train[:]):
+        marked = tokens[:9] < 5
+        assert marked.sum() == 3 and (tokens[:9][~marked] == 5).all() and (tokens[9:] == 6).all()
+        assert (targets[:9] == -100).all() and (targets[9:] == tokens[:9][marked]).all()
+        places.add(tuple(np.flatnonzero(marked)))
+    assert len(places) > 20
+    with pytest.raises(ConfigurationError, match=r"data\.marked: expected at most data\.length = 9, got 10"):
+        datasets.load({**COPYING, "marked": 10}, 0)
+    with pytest.raises(ConfigurationError, match="4 samples are too few"):
+        datasets.load({**COPYING, "samples": 4}, 0)
+
+
 @pytest.mark.parametrize("seed", [0, 5])
 def test_csv_numbers(tmp_path, seed):
     (tmp_path / "data.csv").write_text("a,y,b\n" + "".join(f"{i},{10 * i},{-i}\n" for i in range(8)) + "\n")

@@ -7,11 +7,15 @@ import pytest
 
 import pullback as pb
 from pullback import ConfigurationError
-from pullback.cli import models
+from pullback.cli import forecasts, models
 from pullback.random import Generator
 
 MLP = {"kind": "mlp", "hidden": [7, 5], "activation": "gelu", "dropout": 0.5}
 CONV = {"kind": "conv", "channels": [3, 4], "hidden": 6, "activation": "silu", "dropout": 0.0}
+LAYERS = ("mamba", "mamba2", "s4d", "s5", "mingru", "rwkv")
+SPACES = {
+    layer: {"kind": "state_space", "layer": layer, "layers": 2, "width": 8, "states": 4} for layer in LAYERS
+}  # fmt: skip
 TRANSFORMER = {"kind": "transformer", "layers": 2, "heads": 2, "width": 8, "dropout": 0.0}
 
 
@@ -23,6 +27,7 @@ TRANSFORMER = {"kind": "transformer", "layers": 2, "heads": 2, "width": 8, "drop
         ({**MLP, "hidden": []}, (4,), 3, (2, 3)),
         (CONV, (2, 9, 5), 10, (2, 10)),
         ({**CONV, "channels": [3]}, (1, 2, 2), 10, (2, 10)),
+        *((options, (5, 3), 3, (2, 5, 3)) for options in SPACES.values()),
     ],
 )
 def test_shapes(options, shape, outputs, result):
@@ -30,7 +35,9 @@ def test_shapes(options, shape, outputs, result):
     assert model(pb.ones((2, *shape))).shape == result
 
 
-@pytest.mark.parametrize(("options", "shape"), [(MLP, (4,)), (CONV, (1, 4, 4)), (TRANSFORMER, (6,))])
+@pytest.mark.parametrize(
+    ("options", "shape"), [(MLP, (4,)), (CONV, (1, 4, 4)), (TRANSFORMER, (6,)), (SPACES["mamba"], (5, 3))]
+)
 def test_first_weights_depend_on_the_seed_alone(options, shape):
     pb.random.seed(1)
     states = [models.build(options, shape, 5, seed).state_dict() for seed in (3, 3, 4)]
@@ -70,3 +77,22 @@ def test_only_the_last_characters_of_the_context_count():
     for start in np.random.default_rng(0).integers(0, 5, (20, 9)).tolist():
         likeliest = int(pb.argmax(model(pb.asarray([start[-6:]]))[0, :, -1]).item())
         assert model.continued(start, 1, Generator(0), temperature=1e-6)[-1] == likeliest
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_forecast_goes_on_step_by_step_from_what_was_seen(layer):
+    model = models.build(SPACES[layer], (9, 2), 2, seed=0)
+    seen = np.random.default_rng(0).standard_normal((9, 2)).astype(np.float32)
+    found = forecasts.forecast(model, seen, 4)
+    for _ in range(4):
+        seen = np.concatenate([seen, model(pb.asarray(seen[None])).detach().numpy()[0, -1:]])
+    np.testing.assert_allclose(found, seen[9:], atol=1e-5)
+    assert forecasts.forecast(model, seen, 0).shape == (0, 2) and model.training
+
+
+def test_scores_of_tokens_depend_on_those_before():
+    model = models.build(SPACES["mamba"], (6,), 5, seed=0)
+    tokens, changed = np.array([[0, 1, 2, 3, 4, 0]]), np.array([[0, 1, 2, 4, 4, 0]])
+    scores, others = (model(pb.asarray(one)).detach().numpy() for one in (tokens, changed))
+    assert scores.shape == (1, 5, 6) and (scores[:, :, 3:] != others[:, :, 3:]).any()
+    np.testing.assert_array_equal(scores[:, :, :3], others[:, :, :3])

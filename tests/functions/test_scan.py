@@ -94,3 +94,114 @@ def test_portable_kernels_agree(a_shape: tuple[int, ...], axis: int, reverse: bo
         for found, expected in zip(PORTABLE.ssm_scan_gradient(*arguments), NUMPY.xp.ssm_scan_gradient(*arguments)):
             if expected is not None:
                 np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+# -- derivatives over many steps -------------------------------------------------------------------
+
+FACTORS = {
+    "any": lambda rng, *shape: rng.uniform(-1, 1, shape),
+    "near 0": lambda rng, *shape: rng.uniform(-1e-9, 1e-9, shape) * (rng.uniform(size=shape) < 0.7),
+    "near 1": lambda rng, *shape: 1 - 1e-6 * rng.uniform(size=shape),
+    "negative": lambda rng, *shape: -0.99 * np.ones(shape),
+    "complex": lambda rng, *shape: 0.9999 * np.exp(1j * rng.uniform(-3, 3, shape)),
+}
+
+
+def slope(weights: np.ndarray, arrays: list[np.ndarray], number: int, direction: np.ndarray) -> float:
+    """How the weighted sum of states changes with an array: with no cancellation, by a step into an imaginary unit.
+
+    Real and imaginary parts of complex numbers are numbers of their own.
+    """
+    step, is_complex = 1e-30, np.iscomplexobj(weights)
+    moved = [
+        [part + 1j * step * (i == number) * turned for part, turned in zip((x.real, x.imag), (d.real, d.imag))]
+        for i, (x, d) in enumerate((x, direction if i == number else np.zeros(1)) for i, x in enumerate(arrays))
+    ]
+    length = len(weights)
+    (x, x_imag), (a, a_imag), (b, b_imag), (h, h_imag) = moved
+    a, a_imag = (np.broadcast_to(part, (length, 3)) for part in (a, a_imag))
+    x, x_imag = b * x - b_imag * x_imag, b * x_imag + b_imag * x
+    total = 0j
+    for t in range(length):
+        if is_complex:
+            h, h_imag = a[t] * h - a_imag[t] * h_imag + x[t], a[t] * h_imag + a_imag[t] * h + x_imag[t]
+            total += weights[t].imag @ h_imag
+        else:
+            h = a[t] * h + x[t]
+        total += weights[t].real @ h
+    return float(total.imag / step)
+
+
+@pytest.mark.parametrize(("length", "constant"), [(1, False), (2, True), (65, False), (4097, False), (4097, True)])
+@pytest.mark.parametrize("kind", FACTORS)
+def test_gradients_have_all_digits(kind: str, length: int, constant: bool) -> None:
+    rng = np.random.default_rng(length)
+    draw = lambda *shape: rng.normal(size=shape) + (1j * rng.normal(size=shape) if kind == "complex" else 0)
+    a = FACTORS[kind](rng, 1 if constant else length, 3)
+    arrays = [draw(length, 3), a, draw(length, 3), draw(3)]
+    weights = draw(length, 3)
+    loss = lambda *xs: pb.sum(pb.real(pb.ssm_scan(*xs) * np.conj(weights)))
+    for number, gradient in enumerate(pb.grad(loss, argnums=(0, 1, 2, 3))(*arrays)):
+        direction = draw(*arrays[number].shape)
+        found, expected = np.real(np.vdot(gradient, direction)), slope(weights, arrays, number, direction)
+        assert abs(found - expected) <= 1e-8 * np.abs(gradient * direction).sum(), (number, found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("length", [1, 130])
+def test_the_same_as_the_scan_of_jax(length: int, dtype: str) -> None:
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(length)
+    draw = lambda: rng.uniform(-1, 1, (length, 3)) + (0.5j * rng.uniform(-1, 1, (length, 3)) if "c" in dtype else 0)
+    a, x, weights = draw(), draw(), draw()
+
+    def loss_of(a: object, x: object) -> object:
+        combine = lambda left, right: (left[0] * right[0], right[0] * left[1] + right[1])
+        return (jax.lax.associative_scan(combine, (a, x))[1] * weights).sum().real
+
+    with jax.enable_x64(True):
+        expected = jax.jit(jax.grad(loss_of, argnums=(0, 1)))(a, x)
+    found = pb.grad(lambda a, x: pb.sum(pb.real(pb.ssm_scan(x, a) * weights)), argnums=(0, 1))(a, x)
+    for one, other in zip(found, expected):
+        other = np.conj(other)  # it gives the others
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("strategy", [pb.BalancedCheckpointing(), pb.BudgetCheckpointing(1000)])
+@pytest.mark.parametrize("length", [1, 65, 4097])
+def test_checkpointed_gradients_are_the_same_to_the_last_bit(length: int, strategy: object) -> None:
+    rng = np.random.default_rng(length)
+    x, a, b, h0 = (rng.uniform(-1, 1, shape) for shape in ((length, 5), (length, 5), (5,), (5,)))
+    gradient = pb.grad(lambda *xs: pb.sum(pb.tanh(pb.ssm_scan(pb.tanh(xs[0]), *xs[1:])) ** 2), argnums=(0, 1, 2, 3))
+    expected = gradient(x, a, b, h0)
+    with pb.checkpointing(strategy):
+        found = gradient(x, a, b, h0)
+    assert all((one == other).all() for one, other in zip(found, expected))
+
+
+# -- what grows without bounds ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "reverse"), [(2, False), (700, True)])
+def test_the_guard_names_the_scan_and_its_first_bad_step(width: int, reverse: bool) -> None:
+    x, a = (pb.asarray(np.full((3, 100, width), value, np.float32)).set_requires_grad(True) for value in (1.0, 1e6))
+    step = 92 if reverse else 7  # h[7] is 1e42
+    message = rf"`ssm_scan` made inf \(from step {step} of 100 on\): test_scan.py:\d+"
+    with np.errstate(over="ignore"):
+        with pytest.raises(pb.NumericalInstabilityError, match=message):
+            pb.backward(pb.ssm_scan(x, a, axis=1, reverse=reverse).sum())
+        with pb.guard("trace"), pytest.raises(pb.NumericalInstabilityError, match=message):
+            pb.ssm_scan(x, a, axis=1, reverse=reverse)
+        last = 0 if reverse else 99
+        message = rf"gradient of `ssm_scan` is nan \(from step {last} of 100 on\)"  # 0 times inf
+        with pytest.raises(pb.NumericalInstabilityError, match=message):
+            pb.backward(pb.ssm_scan(x, a, axis=1, reverse=reverse)[:, -1 if reverse else 0].sum())
+
+
+def test_states_that_grow_are_right_as_long_as_there_are_numbers_for_them() -> None:
+    """1.5 ** 1700 is 1e299."""
+    x, a = np.ones((1700, 2)), np.full(2, 1.5)
+    found = pb.ssm_scan(x, a).numpy()
+    np.testing.assert_allclose(found, np.stack([2 * (1.5 ** np.arange(1.0, 1701) - 1)] * 2, 1), rtol=1e-9)
+    gradient = pb.grad(lambda x: pb.sum(pb.ssm_scan(x, a)[-1]))(x)
+    np.testing.assert_allclose(gradient[:, 0], 1.5 ** np.arange(1699.0, -1, -1), rtol=1e-9)

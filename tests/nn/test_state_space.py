@@ -24,6 +24,9 @@ LAYERS = {
     "s5": lambda: nn.S5(12, d_state=7),
     "mingru": lambda: nn.MinGRU(12),
     "mingru wide": lambda: nn.MinGRU(12, expand=2),
+    "rwkv": lambda: nn.RWKV(12, d_ffn=5, layer=1, layers=3),
+    "rwkv time": lambda: nn.RWKVTimeMixing(12, d_inner=7),
+    "rwkv channel": lambda: nn.RWKVChannelMixing(12, d_inner=5),
     "model": lambda: nn.StateSpaceModel([nn.Mamba(12, d_state=3), nn.MinGRU(12), nn.S4D(12, 4)]),
 }
 
@@ -90,6 +93,80 @@ def test_a_diagonal_system_is_its_impulse_response() -> None:
     np.testing.assert_allclose(layer(pb.asarray(X))[0].detach().numpy(), expected.T, atol=2e-5)
 
 
+def rwkv_by_steps(layer: Any, x: np.ndarray) -> np.ndarray:
+    """RWKV-4's time mixing of one sample (length, width) in a loop of float64, its sums as they are written."""
+    of = {name: p.detach().numpy().astype(np.float64) for name, p in layer.named_parameters()}
+    shifted = np.concatenate([np.zeros_like(x[:1]), x[:-1]])
+    mixed = {
+        name: (x * of[f"time_mix_{name}"][0] + shifted * (1 - of[f"time_mix_{name}"][0])) @ of[f"{name}.weight"].T
+        for name in ("key", "value", "receptance")
+    }
+    decay, out = -np.exp(of["time_decay"]), []
+    for t in range(len(x)):
+        ages = np.arange(t - 1, -1, -1)[:, None]
+        logarithms = np.concatenate([mixed["key"][:t] + ages * decay, mixed["key"][t : t + 1] + of["time_first"]])
+        weights = np.exp(logarithms - logarithms.max(0))
+        out.append((weights * mixed["value"][: t + 1]).sum(0) / weights.sum(0))
+    return (np.array(out) / (1 + np.exp(-mixed["receptance"]))) @ of["output.weight"].T
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 70])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_averages_of_rwkv_are_those_of_a_loop(length: int, scale: float) -> None:
+    """Also where exp(key) is far beyond any number."""
+    layer = made("rwkv time").astype("float64")
+    with pb.no_grad():
+        layer.key.weight *= scale
+    x = X[:, :length].astype(np.float64)
+    found = layer(pb.asarray(x)).detach().numpy()
+    for one, sample in zip(found, x):
+        np.testing.assert_allclose(one, rwkv_by_steps(layer, sample), rtol=1e-10, atol=1e-12)
+    short = layer.astype("float32")(pb.asarray(X[:, :length])).detach().numpy()
+    np.testing.assert_allclose(short, found, atol=1e-4 if scale > 1 else 1e-5)
+
+
+def test_keys_far_apart_in_time_leave_no_nan() -> None:
+    """A step whose weight is beyond float32, then steps that are below it, for long: values and all gradients."""
+    layer = made("rwkv time")
+    x = X[:1].repeat(8, axis=1).copy()
+    x[:, 3] *= 1e4
+    x[:, 300:] *= 1e-4
+    out = layer(pb.asarray(x))
+    gradients = pb.backward(pb.mean(out**2))
+    assert np.isfinite(out.detach().numpy()).all()
+    assert all(np.isfinite(gradients[p].numpy()).all() for p in layer.parameters())
+
+
+def test_rwkv_has_published_names_and_numbers() -> None:
+    """The state of a peer's block is loaded by its names, and outputs, states and all gradients agree."""
+    pytest.importorskip("transformers")
+    from transformers.models.rwkv.modeling_rwkv import RwkvBlock
+
+    torch.manual_seed(0)
+    config = transformers.RwkvConfig(hidden_size=12, attention_hidden_size=12, intermediate_size=5, num_hidden_layers=2)
+    peer, layer = RwkvBlock(config, layer_id=1).float(), made("rwkv")
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            parameter.copy_(0.5 * torch.randn_like(parameter))
+    ours = lambda name: name.replace("attention.", "att.").replace("feed_forward.", "ffn.")
+    layer.load_state_dict({ours(name): tensor.detach().numpy() for name, tensor in peer.state_dict().items()})
+    state = [torch.zeros(2, 12, 2) for _ in range(5)]
+    state[4] -= 1e30
+    expected, state = peer(torch.tensor(X), state=state, use_cache=True)[:2]
+    out, after = layer(pb.asarray(X), layer.initial_state(2))
+    np.testing.assert_allclose(out.detach().numpy(), expected.detach().numpy(), atol=1e-5)
+    states = (after["ffn"], *(after["att"][name] for name in ("before", "numerator", "denominator", "exponent")))
+    for one, other in zip(states, state):
+        np.testing.assert_allclose(one.detach().numpy(), other[..., 1].detach().numpy(), rtol=1e-4, atol=1e-5)
+    (peer(torch.tensor(X))[0] ** 2).mean().backward()
+    found = pb.backward(pb.mean(layer(pb.asarray(X)) ** 2))
+    theirs = {ours(name): parameter.grad.numpy() for name, parameter in peer.named_parameters()}
+    assert theirs.keys() == dict(layer.named_parameters()).keys()
+    for name, parameter in layer.named_parameters():
+        largest = np.abs(theirs[name]).max()
+        np.testing.assert_allclose(found[parameter].numpy(), theirs[name], atol=1e-4 * largest + 1e-8, err_msg=name)
+
+
 # -- streams ----------------------------------------------------------------------------------------
 
 
@@ -114,7 +191,7 @@ def test_steps_give_what_the_whole_sequence_gives(name: str) -> None:
 
 
 @needs_llvmlite
-@pytest.mark.parametrize("name", ["mamba", "mamba2", "model"])
+@pytest.mark.parametrize("name", ["mamba", "mamba2", "rwkv", "model"])
 def test_compiled_steps_stream(name: str) -> None:
     layer, x = made(name), pb.asarray(X)
     whole = layer(x).detach().numpy()
@@ -144,7 +221,7 @@ def test_states_are_saved_and_loaded(tmp_path: Any) -> None:
 # -- learning ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", [name for name in LAYERS if name != "rwkv"])  # which is its two halves
 def test_gradients(name: str) -> None:
     layer = made(name).astype("float64")
     names = [name for name, _ in layer.named_parameters()]
@@ -160,9 +237,9 @@ def test_gradients(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "device"),
     [
-        *[(name, device) for name in ("mamba", "mamba2", "s5") for device in ("numpy", "torch:cpu")],
+        *[(name, device) for name in ("mamba", "mamba2", "s5", "rwkv") for device in ("numpy", "torch:cpu")],
         ("mamba", "jax:cpu"),
-        *[pytest.param(name, "jax:cpu", marks=pytest.mark.slow) for name in ("mamba2", "s5")],
+        *[pytest.param(name, "jax:cpu", marks=pytest.mark.slow) for name in ("mamba2", "s5", "rwkv")],
     ],
 )
 def test_every_device_and_compiled(name: str, device: str) -> None:
@@ -192,6 +269,8 @@ def test_what_does_not_fit() -> None:
         made("mamba")(X[..., :11])
     with pytest.raises(pb.ConfigurationError, match="24 channels inside are not divided into heads of 5"):
         nn.Mamba2(12, headdim=5)
+    with pytest.raises(pb.ConfigurationError, match="layer must be from 0 to layers - 1 = 1, got 2"):
+        nn.RWKV(12, layer=2, layers=2)
     with pytest.raises(pb.ConfigurationError, match="method must be 'zoh' or 'bilinear', got 'euler'"):
         nn.S4D(12, method="euler")
     with pytest.raises(pb.ConfigurationError, match="all of the same d_model"):

@@ -121,6 +121,20 @@ def test_the_page_has_charts_values_settings_and_model(tmp_path):
     ElementTree.parse(tmp_path / "loss.svg")
 
 
+def test_further_charts_are_of_the_model_as_it_is_and_none_of_a_failed_run(tmp_path):
+    trainer = trainer_in(tmp_path)
+    chart = lambda trainer: [module.line_chart([module.Line("a", [(0, 1.0)])], title=f"Chart at {trainer.step}")]
+    report = Report(charts=chart)
+    report.on_start(trainer)
+    run(report, trainer, 1, 10)
+    assert ">Chart at 10</text>" in written(tmp_path)
+    report.on_error(trainer, ValueError("what"))
+    assert "Chart at" not in written(tmp_path) and ">Loss" in written(tmp_path)
+    trainer.step = 11
+    report.on_end(trainer, SimpleNamespace(stop_reason=None))
+    assert ">Chart at 11</text>" in written(tmp_path)
+
+
 def test_the_page_loads_nothing_and_runs_its_own_script_only(tmp_path):
     report, trainer = Report(), trainer_in(tmp_path)
     report.on_start(trainer)

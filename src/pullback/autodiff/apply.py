@@ -77,7 +77,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
         if mode.check_every_operation:
             from .guard import check_outputs
 
-            check_outputs(operation, raws, outputs)
+            check_outputs(operation, raws, outputs, static)
         tracked = tracked and mode.recording
         if tracked and mode.tapes:
             list_on_tapes(mode, operation, raws, outputs)

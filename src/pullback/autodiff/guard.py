@@ -205,10 +205,10 @@ def check_root(loss: Any, node: Node, waiting: bool = False) -> Any:
     return True
 
 
-def check_outputs(operation: Any, inputs: Any, outputs: Any) -> None:
+def check_outputs(operation: Any, inputs: Any, outputs: Any, static: Any) -> None:
     """In "trace" mode: look at an operation's results as it runs."""
     if any(_is_floating(out) and not is_finite(out) for out in outputs):
-        report(describe_outputs(operation, inputs, outputs))
+        report(describe_outputs(operation, inputs, outputs, static))
 
 
 def _is_floating(raw: Any) -> bool:

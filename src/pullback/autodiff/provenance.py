@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def _ranges(pairs: list[tuple[str, Any]]) -> str:
     return "; ".join(describe_range(name, raw) for name, raw in arrays)
 
 
-def describe_outputs(operation: Any, inputs: Any, outputs: Any) -> str:
+def describe_outputs(operation: Any, inputs: Any, outputs: Any, static: Any) -> str:
     """The message of "trace" mode, about an operation that has just run in the user's code."""
     import sys
 
@@ -69,7 +69,8 @@ def describe_outputs(operation: Any, inputs: Any, outputs: Any) -> str:
     )
     bad = next(out for out in outputs if _to_numpy(out).dtype.kind in "fc" and not np.isfinite(_to_numpy(out)).all())
     names = operation.inputs if not operation.variadic else [operation.inputs[0]] * len(inputs)
-    return f"`{operation.name}` made {kind_of_bad(bad)}: {where}: {_ranges(list(zip(names, inputs)))}."
+    made = kind_of_bad(bad) + _first_step(operation, bad, dict(zip(operation.static, static)))
+    return f"`{operation.name}` made {made}: {where}: {_ranges(list(zip(names, inputs)))}."
 
 
 def describe_backward(node: Node, gradient: Any, what: str | None) -> str:
@@ -82,6 +83,10 @@ def describe_backward(node: Node, gradient: Any, what: str | None) -> str:
         for name, value, (source, _) in zip(node.recipe.names, saved_values(node) or (), node.recipe.sources)
         if source in ("input", "output")
     ]
+    named = dict(zip(node.recipe.names, saved_values(node) or ()))
+    out = named.get("out") if operation.walks else None
+    if out is not None and getattr(gradient, "shape", None) == out.shape:  # else it is summed over the steps
+        kind += _first_step(operation, gradient, {**named, "reverse": not named["reverse"]})
     return _sentence(f"{subject} is {kind}", place(node), _ranges(saved))
 
 
@@ -190,7 +195,21 @@ def _describe_forward(node: Node, values: dict[Node, Any], unknown: list[Node]) 
         (name, values[parent] if parent is not None and parent in values else saved.get(name))
         for name, parent in zip(names, parents)
     ]
+    bad += _first_step(operation, values[node], saved)
     return _sentence(f"`{operation.name}` made {bad}", place(node), _ranges(inputs))
+
+
+def _first_step(operation: Any, raw: Any, static: Mapping[str, Any]) -> str:
+    """Of a result that is computed step by step: at which step the first number was made that is not finite."""
+    if not operation.walks or "axis" not in static:  # which is not known where nothing was kept
+        return ""
+    array, axis = _to_numpy(raw), static["axis"]
+    if array.dtype.kind == "V":  # bfloat16
+        array = array.astype(np.float32)
+    is_bad = ~np.isfinite(np.moveaxis(array, axis, -1)).all(axis=tuple(range(array.ndim - 1)))
+    steps = np.flatnonzero(is_bad)
+    first = steps[-1] if static["reverse"] else steps[0]
+    return f" (from step {first} of {len(is_bad)} on)"
 
 
 def _operation_at(node: Node) -> str:

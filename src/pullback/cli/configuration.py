@@ -60,6 +60,20 @@ SECTIONS: dict[str, Section] = {
                 "noise": Key(NOT_NEGATIVE, 0.1),
                 **_TEST_PART,
             },
+            "signal": {
+                "length": Key(COUNT, 4000),
+                "channels": Key(COUNT, 3),
+                "noise": Key(NOT_NEGATIVE, 0.1),
+                "context": Key(COUNT, 96),
+                **_TEST_PART,
+            },
+            "copying": {
+                "samples": Key(COUNT, 4000),
+                "length": Key(COUNT, 64),
+                "marked": Key(COUNT, 4),
+                "symbols": Key(COUNT, 6),
+                "test_fraction": Key(PART, 0.05),
+            },
             "npz": {"inputs": Key(TEXT, "x"), "targets": Key(TEXT, "y"), **_FILE},
             "csv": {"target": Key(TEXT), **_FILE},
         },
@@ -82,6 +96,12 @@ SECTIONS: dict[str, Section] = {
                 "heads": Key(COUNT, 4),
                 "width": Key(COUNT, 128),
                 "dropout": Key(BELOW_ONE, 0.0),
+            },
+            "state_space": {
+                "layer": Key(one_of("mamba", "mamba2", "s4d", "s5", "mingru", "rwkv"), "mamba"),
+                "layers": Key(COUNT, 2),
+                "width": Key(COUNT, 32),
+                "states": Key(COUNT, 16),
             },
         },
     ),
@@ -136,8 +156,15 @@ SECTIONS: dict[str, Section] = {
     ),
 }
 _DEFAULT_EPOCHS = 10
-_METRICS_OF = {"classification": ("accuracy", "f1"), "regression": ("mse", "mae", "r2"), "text": ("accuracy",)}
-_LOSSES_OF = {"classification": ("cross_entropy",), "regression": ("mse", "mae", "huber"), "text": ("cross_entropy",)}
+_METRICS_OF = {
+    "classification": ("accuracy", "f1"), "regression": ("mse", "mae", "r2"), "text": ("accuracy",),
+    "signal": ("mse", "mae", "r2"), "copying": ("accuracy",),
+}  # fmt: skip
+_LOSSES_OF = {
+    "classification": ("cross_entropy",), "regression": ("mse", "mae", "huber"), "text": ("cross_entropy",),
+    "signal": ("mse", "mae", "huber"), "copying": ("cross_entropy",),
+}  # fmt: skip
+_MODELS_OF = {"text": ("transformer",), "signal": ("state_space",), "copying": ("state_space",)}
 
 
 def examples() -> list[str]:
@@ -152,9 +179,9 @@ def example_text(name: str) -> str:
 
 
 def task_of(configuration: Mapping[str, Any]) -> str:
-    """What is learnt: "classification", "regression" or "text"."""
+    """What is learnt: "classification", "regression", "text", "signal" or "copying"."""
     data = configuration["data"]
-    return {"digits": "classification", "text": "text", "regression": "regression"}.get(data["kind"]) or data["task"]
+    return data["task"] if "task" in data else {"digits": "classification"}.get(data["kind"], data["kind"])
 
 
 def _contradictions(configuration: Configuration) -> list[Problem]:
@@ -177,13 +204,14 @@ def _contradictions(configuration: Configuration) -> list[Problem]:
         expected = " or ".join(_LOSSES_OF[task])
         problems.append(Problem(("loss", "kind"), f'expected {expected} for {task} data, got "{loss["kind"]}"'))
     if train["metrics"] is None:
-        train["metrics"] = {"classification": ["accuracy"], "regression": ["r2"], "text": ["accuracy"]}[task]
+        train["metrics"] = ["r2"] if "r2" in _METRICS_OF[task] else ["accuracy"]
     for metric in train["metrics"]:
         if metric not in _METRICS_OF[task]:
             expected = ", ".join(_METRICS_OF[task])
             problems.append(Problem(("train", "metrics"), f'expected {expected} for {task} data, got "{metric}"'))
-    if (model["kind"] == "transformer") != (task == "text"):
-        expected = "transformer" if task == "text" else "mlp or conv"
+    fitting = _MODELS_OF.get(task, ("mlp", "conv"))
+    if model["kind"] not in fitting:
+        expected = " or ".join(fitting)
         problems.append(Problem(("model", "kind"), f'expected {expected} for {task} data, got "{model["kind"]}"'))
     elif model["kind"] == "transformer" and model["width"] % model["heads"]:
         expected = f"a multiple of heads = {model['heads']}"

@@ -15,6 +15,7 @@ import numpy as np
 from ..data import ArrayDataset, Characters, TextWindows, random_split
 from ..errors import ConfigurationError, FileFormatError
 from ..random import Generator
+from . import sequences
 
 _PRINTABLE = frozenset(map(chr, (9, 10, *range(32, 127))))
 
@@ -67,6 +68,35 @@ def _regression(options: Mapping[str, Any], seed: int) -> Data:
     y = np.sin(2 * first) + second * third + 0.5 * first
     y = y + options["noise"] * generator.normal((samples,)).numpy()
     return _split(x, y.reshape(-1, 1), [], options, seed)
+
+
+# -- sequences ------------------------------------------------------------------------------------
+
+
+def signal_stride(context: int) -> int:
+    """How far the windows of a signal are apart."""
+    return max(1, context // 12)
+
+
+def _signal(options: Mapping[str, Any], seed: int) -> Data:
+    """Windows of a signal, the end of which is for testing."""
+    series = sequences.signal(options["length"], options["channels"], options["noise"], seed)
+    count = len(series) - round(len(series) * options["test_fraction"])
+    series = _single_precision(_standardized(series, slice(0, count)))
+    stride = signal_stride(options["context"])
+    parts = [
+        ArrayDataset(*sequences.windows(part, options["context"], stride)) for part in (series[:count], series[count:])
+    ]
+    return Data(parts[0], parts[1], (options["context"], options["channels"]), options["channels"], [])
+
+
+def _copying(options: Mapping[str, Any], seed: int) -> Data:
+    x, y = sequences.copying(options["samples"], options["length"], options["marked"], options["symbols"], seed)
+    count = len(x) - round(len(x) * options["test_fraction"])
+    if not 0 < count < len(x):
+        raise ConfigurationError(f"{len(x)} samples are too few to train and to test with: raise data.samples.")
+    names = [*(f"symbol {number}" for number in range(options["symbols"])), "nothing", "question"]
+    return Data(ArrayDataset(x[:count], y[:count]), ArrayDataset(x[count:], y[count:]), x.shape[1:], len(names), names)
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -276,4 +306,7 @@ def _library_text(count: int) -> str:
     return "".join(parts)
 
 
-_KINDS = {"digits": _digits, "text": _text, "regression": _regression, "npz": _npz, "csv": _csv}
+_KINDS = {
+    "digits": _digits, "text": _text, "regression": _regression, "signal": _signal, "copying": _copying, "npz": _npz,
+    "csv": _csv,
+}  # fmt: skip

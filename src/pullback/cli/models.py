@@ -64,7 +64,63 @@ def _transformer(options: Mapping[str, Any], input_shape: tuple[int, ...], outpu
     )
 
 
-_KINDS = {"mlp": _mlp, "conv": _conv, "transformer": _transformer}
+def _state_space(options: Mapping[str, Any], input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    mixers = [mixer for number in range(options["layers"]) for mixer in _mixers(options, number)]
+    model = nn.StateSpaceModel(mixers)
+    return Forecaster(outputs, model) if len(input_shape) == 2 else Reader(outputs, model)
+
+
+def _mixers(options: Mapping[str, Any], number: int) -> list[nn.StateSpaceLayer]:
+    """What layer `number` of the model is made of: where channels are alone, something that mixes them comes next."""
+    kind, width, states = options["layer"], options["width"], options["states"]
+    if kind == "mamba":
+        return [nn.Mamba(width, states)]
+    if kind == "mamba2":
+        return [nn.Mamba2(width, states, headdim=math.gcd(2 * width, 64))]
+    if kind == "s4d":
+        return [nn.S4D(width, states), nn.RWKVChannelMixing(width)]
+    if kind == "s5":
+        return [nn.S5(width, states)]
+    if kind == "mingru":
+        return [nn.MinGRU(width, expand=2)]
+    place: dict[str, Any] = {"layer": number, "layers": options["layers"]}
+    return [nn.RWKVTimeMixing(width, **place), nn.RWKVChannelMixing(width, **place)]
+
+
+_KINDS = {"mlp": _mlp, "conv": _conv, "transformer": _transformer, "state_space": _state_space}
+
+
+class Forecaster(nn.StateSpaceLayer):
+    """Says of each step of a signal (samples, length, channels) what the next one will be; one step at a time, too."""
+
+    def __init__(self, channels: int, model: nn.StateSpaceModel) -> None:
+        self.d_model = channels
+        self.input = nn.Linear(channels, model.d_model)
+        self.model = model
+        self.head = nn.Linear(model.d_model, channels)
+
+    def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> Any:
+        return self.model.initial_state(samples, dtype, device)
+
+    def scan(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
+        out, after = self.model.scan(self.input(x), state)
+        return x + self.head(out), after
+
+    def step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
+        out, after = self.model.step(self.input(x), state)
+        return x + self.head(out), after
+
+
+class Reader(nn.Module):
+    """Scores (samples, classes, length) of each token of a sequence, by what was read so far."""
+
+    def __init__(self, tokens: int, model: nn.StateSpaceModel) -> None:
+        self.embedding = nn.Embedding(tokens, model.d_model)
+        self.model = model
+        self.head = nn.Linear(model.d_model, tokens)
+
+    def forward(self, tokens: Any) -> Tensor:
+        return self.head(self.model(self.embedding(tokens))).mT
 
 
 class Transformer(nn.Module):

@@ -14,9 +14,10 @@ from ..autodiff.creation import asarray
 from ..files.tensors import save
 from ..modes import no_grad
 from ..random import Generator
+from ..train.charts import standalone
 from ..train.pictures import image_grid
 from ..train.run_folder import REPORT
-from . import folders
+from . import folders, forecasts
 from .configuration import task_of
 from .datasets import Data
 
@@ -28,6 +29,8 @@ def written(trainer: Any, test: Any, data: Data, configuration: Mapping[str, Any
     """Write the results of a run to its folder; the lines to show for them."""
     figures = trainer.evaluate(test)
     is_text, is_digits = task_of(configuration) == "text", configuration["data"]["kind"] == "digits"
+    is_signal = configuration["data"]["kind"] == "signal"
+    streamed = ""
     if is_text:
         figures["bits_per_character"] = figures["loss"] / math.log(2)
     folders.TRAIN.write(folder, folders.RESULTS, json.dumps({"steps": trainer.step, **figures}, indent=2) + "\n")
@@ -36,6 +39,9 @@ def written(trainer: Any, test: Any, data: Data, configuration: Mapping[str, Any
         sample = _sample(trainer.model, data, configuration["seed"]) if is_text else ""
         if is_digits:
             folders.TRAIN.write(folder, folders.PICTURE, _drawn(trainer.model, data))
+        if is_signal:
+            folders.TRAIN.write(folder, folders.PICTURE, standalone(forecasts.charts(trainer.model, data)[0]))
+            streamed = forecasts.streamed(trainer.model, data, compiles=trainer.why_not_compiled is None)
 
     if is_text:
         folders.TRAIN.write(folder, folders.SAMPLE, sample)
@@ -44,8 +50,10 @@ def written(trainer: Any, test: Any, data: Data, configuration: Mapping[str, Any
     yield f"after {trainer.step} steps, on {len(data.test)} samples for testing:"
     for name, value in figures.items():
         yield f"test {name.replace('_', ' ')} {_figure(name, value)}"
+    if is_signal:
+        yield streamed
     made = {"report": REPORT, "weights": folders.WEIGHTS, "results": folders.RESULTS}
-    if is_digits:
+    if is_digits or is_signal:
         made["picture"] = folders.PICTURE
     for name, file in made.items():
         yield f"{name + ':':<9}{(folder / file).resolve()}"

@@ -11,7 +11,7 @@ from ..data import Batches
 from ..errors import ConfigurationError
 from ..functions import losses
 from ..optim import schedules
-from . import configuration as configurations, datasets, folders, models, results
+from . import configuration as configurations, datasets, folders, forecasts, models, results
 from .callbacks import Beginning, Notice, told_by_command
 from .reading import Configuration, written
 
@@ -147,13 +147,14 @@ def _made(configuration: Configuration, folder: Path, data: Any) -> tuple[train.
     batches = Batches(data.train, size, shuffle=True, seed=seed, drop_last=True)
     total = plan["steps"] or plan["epochs"] * -(-len(batches) // plan["accumulate"])
     options = dict(configuration["optimizer"])
+    charts = forecasts.charts_of(data) if configuration["data"]["kind"] == "signal" else None
     trainer = train.Trainer(
         model,
         _loss(configuration["loss"]),
         getattr(optim, _OPTIMIZERS[options.pop("kind")])(model.named_parameters(), **options),
         schedule=_schedule(configuration["schedule"], total),
         metrics=plan["metrics"],
-        callbacks=[train.JsonLines(), train.Report(title=f"Training of {configuration['name']}")],
+        callbacks=[train.JsonLines(), train.Report(title=f"Training of {configuration['name']}", charts=charts)],
         clip_norm=plan["clip_norm"],
         accumulate=plan["accumulate"],
         average=plan["average"],

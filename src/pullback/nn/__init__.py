@@ -69,7 +69,19 @@ from .pooling import (
 from .rebuilding import functional_call
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .similarity import CosineSimilarity
-from .state_space import S4D, S5, CausalConv1d, Mamba, Mamba2, MinGRU, StateSpaceLayer, StateSpaceModel
+from .state_space import (
+    RWKV,
+    S4D,
+    S5,
+    CausalConv1d,
+    Mamba,
+    Mamba2,
+    MinGRU,
+    RWKVChannelMixing,
+    RWKVTimeMixing,
+    StateSpaceLayer,
+    StateSpaceModel,
+)
 from .transformer import TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer
 
 if not _typing.TYPE_CHECKING:  # type checkers know the names without it

@@ -7,7 +7,7 @@ import os
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 from ..files.atomic import atomic_write
 from .callbacks import Callback, Record
@@ -54,7 +54,8 @@ class Report(Callback):
     It is one file that loads nothing from anywhere, and stays small however long the run. It is written at
     validations and epochs (but for at most a fiftieth of the time), and at the end, of which it says how the run came
     to it: finished, stopped and why, or failed, with the error. A resumed run's page has the curves from the beginning.
-    A `Trainer` with a folder has one of its own.
+    A `Trainer` with a folder has one of its own. `charts(trainer)` gives further charts, as SVG texts (see
+    `line_chart`), when a page is written; not where the run failed.
 
     >>> import pathlib, tempfile, pullback as pb
     >>> from types import SimpleNamespace
@@ -67,7 +68,13 @@ class Report(Callback):
     ['loss.svg', 'report.html']
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+        charts: Callable[[Any], list[str]] | None = None,
+    ) -> None:
+        self._charts = charts
         self._given = path
         self._title = title
         self._has_begun = False
@@ -193,7 +200,10 @@ class Report(Callback):
             note=f"Began {_date(self._began)}, as of {_date(now)}.",
             written=now,
             tiles=self._tiles(trainer, sum(count for *_, count in layers)),
-            charts=[self._drawn(name) for name in self._curves if name not in _UNCHARTED],
+            charts=[
+                *(self._drawn(name) for name in self._curves if name not in _UNCHARTED),
+                *(map(Chart, self._charts(trainer)) if self._charts is not None and error is None else ()),
+            ],
             tables=[
                 Table(
                     "Values", ("value", "of", " last", " lowest", " at step", " highest", " at step"), self._values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from collections import OrderedDict, namedtuple
 from functools import partial
 from typing import Any
 
@@ -262,3 +263,38 @@ class TestKernels:
         lines = repr(f.kernels)
         for part in ("running sum 4x6", "gather 2x6", "argmax 4x6"):
             assert part in lines
+
+
+class Pair:
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+
+pb.tree.register(Pair, lambda pair: (pair.parts, None), lambda data, children: Pair(*children))
+Named = namedtuple("Named", "one other")
+
+
+def test_trees_come_back_as_they_are_by_the_short_way() -> None:
+    """Containers in containers, made anew by each call: states of models, say."""
+
+    @pb.compile
+    def f(y: Any) -> Any:
+        z = y + 1
+        return {
+            "b": [z, (y * 2,), []], "a": None, 3: {"y": z, "x": ()}, "c": Named(z, y * 3), "d": OrderedDict(q=y * 4),
+            "e": Pair(z, [y * 5]), "f": "text",
+        }  # fmt: skip
+
+    results = [f(x * number) for number in (1, 2, 3)]
+    assert f._latest().fast_path is not None
+    for number, result in enumerate(results, 1):
+        expected = f.function(x * number)
+        assert list(result) == list(expected) and list(result[3]) == ["y", "x"]
+        found, structure = pb.tree.flatten(result)
+        leaves, same = pb.tree.flatten(expected)
+        assert structure == same and type(result["c"]) is Named and type(result["d"]) is OrderedDict
+        assert type(result["e"]) is Pair and result["a"] is None and result["b"][2] == []
+        assert result["b"][0] is result[3]["y"] is result["c"].one is result["e"].parts[0]
+        for one, other in zip(found, leaves):
+            assert one == other if isinstance(one, str) else bool((one == other).all())
+    assert results[1] is not results[2] and results[1]["b"] is not results[2]["b"]

@@ -126,6 +126,11 @@ CASES = {
         (normal(4, 65, 64), normal(65, 64), normal(64, 64) / 8, normal(64)),
     ),
     "embedding": (lambda w: pb.embedding(LABELS, w), (normal(WIDTH, ROWS),)),
+    "ssm_scan": (lambda *x: pb.ssm_scan(*x, axis=1), tuple(normal(3, 50, 131) for _ in range(3))),
+    "ssm_scan-constant-reverse": (
+        lambda x, a, h: pb.ssm_scan(x, a, h0=h, reverse=True),
+        (normal(300, 70), np.tanh(normal(70)), normal(70)),
+    ),
     **{scheme: (with_packed_weight(scheme), (normal(3, WIDTH - 1),)) for scheme in ("int4", "nf4", "fp8")},
     "dropout": (lambda x: pb.dropout(x, 0.3), (normal(ROWS, WIDTH),)),
 }

@@ -69,6 +69,20 @@ def test_scans_and_their_gradients(shapes: Any, reverse: bool) -> None:
     assert "H" not in kinds(schedule)
 
 
+@pytest.mark.parametrize("what", ["cotangent", "input", "factor", "state"])
+def test_one_number_everywhere_stays_one_number(what: str) -> None:
+    """The sum's cotangent, say: no array of it is written."""
+    b = Building()
+    shapes = {"input": (2, 300, 3), "factor": (2, 300, 3), "state": (2, 3), "cotangent": (2, 300, 3)}
+    given = {name: b.input(_normal(*shape)) for name, shape in shapes.items()}
+    given[what] = b.full(shapes[what], 0.5, np.dtype("float32"), None)
+    x, a, h0, g = (given[name] for name in ("input", "factor", "state", "cotangent"))
+    out = b.ssm_scan(x, a, h0, -2, False)
+    made = b.ssm_scan_gradient(g, a, h0, out, (2, 300, 3), (2, 3), -2, False, (True, True, True))
+    schedule = checked(b.program([out, *made]), b.given())
+    assert "H" not in kinds(schedule) and schedule.arena_bytes <= 512
+
+
 def test_running_and_extreme_values() -> None:
     b = Building()
     x, n = b.input(_normal(3, 4, 5)), b.input(np.array([[3, 1, 3], [0, 2, 1]], "int32"))

@@ -27,6 +27,8 @@ about programs
     reduces, moves  static arguments are axis and keepdims; elements of x come out in other places, nothing else
     shape           the shape of its result, as a function of its inputs' shapes; else an example is computed
     instead         what to write in compiled code: the shape of its result depends on values
+about errors
+    walks           it goes along its static `axis` step by step, from the end if `reverse`: they name the first bad one
 about many examples at once (`vmap`)
     batch           the name of the form in which it works on stacks: see `batching/forms.py`. Elementwise operations
                     need none, nor what has a form under its own name; else its portable form is taken, or a loop

@@ -45,6 +45,8 @@ KERNELS = {
     **dict.fromkeys(("unpack_int4", "unpack_nf4", "unpack_float8"), ("codes", _LEAST)),
     **dict.fromkeys(("pack_nf4", "pack_float8"), ("x", _LEAST)),
     "take_transposed": ("value", _LEAST),
+    "ssm_scan": ("x", _LEAST_OF_STEPS),
+    "ssm_scan_gradient": ("g", _LEAST_OF_STEPS),
     "sum_of_squares": ("x", 10_001),  # BLAS has one thread up to there
     **dict.fromkeys(("attention", "attention_gradient"), ("q", _LEAST_OF_PRODUCTS)),
     **dict.fromkeys(("convolution", "biased_convolution"), ("x", _LEAST_OF_PRODUCTS)),

@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from ...backends.heap import keep_freed_memory
 from ...targets import target_for
 from ...targets.protocol import ScheduleTarget
 from ..deferral import signals_later
@@ -15,6 +16,7 @@ from .inventory import inventory, inventory_of
 
 #: Programs are for arrays in the memory of the host.
 PROCESSOR: Any = target_for("numpy")
+_LARGE_OUTPUTS = 1 << 17  # bytes from which on every call would pay for new pages
 
 
 class Built:
@@ -39,6 +41,8 @@ class Built:
             "arena": self.executable.arena_bytes,
             "saved": saved_bytes(self.program, optimized),
         }
+        if self.memory["outputs"] >= _LARGE_OUTPUTS:
+            keep_freed_memory()
 
     def execute(self, inputs: list[Any], outputs: list[Any]) -> None:
         addresses = [array.ctypes.data for array in inputs]

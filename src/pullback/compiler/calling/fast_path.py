@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import modes
+from ... import modes, tree
 from ...autodiff import creation, guard
 from ...tensors.tensor import Tensor
 from ..guards.library import Together
@@ -292,11 +292,8 @@ def _parts_of_argument(
 
 
 def _returns_plainly(made: Any) -> bool:
-    """Whether the result is one array, or a list or tuple of arrays."""
-    if made.returns_arrays or any(len(left.leaves) != 1 for left in made.left):
-        return False
-    paths = made.structure._paths()
-    return paths == [""] or (made.container in (tuple, list) and paths == [f"[{i}]" for i in range(len(paths))])
+    """Whether the result is a tree of tensors, and single ones are left elsewhere."""
+    return not made.returns_arrays and all(len(left.leaves) == 1 for left in made.left)
 
 
 def _result(made: Any, conclude: list[str], names: dict[str, Any]) -> str:
@@ -319,10 +316,22 @@ def _result(made: Any, conclude: list[str], names: dict[str, Any]) -> str:
         names[f"left{number}"] = left
         conclude.append(f"left{number}.put([{made_of(left.leaves[0], f'l{number}')}])")
     parts = [made_of(leaf, f"t{i}") for i, leaf in enumerate(made.leaves)]
-    if made.structure._paths() == [""]:
-        return parts[0]
-    inside = ", ".join(parts)
-    return f"[{inside}]" if made.container is list else f"({inside}{',' if parts else ''})"
+
+    def container(kind: Any, data: Any, children: list[str]) -> str:
+        inside = ", ".join(children)
+        if kind is tree._LIST:
+            return f"[{inside}]"
+        if kind is tree._TUPLE:
+            return f"({inside}{',' if children else ''})"
+        number = len(names)
+        if kind is tree._DICT and data.kind is dict:
+            names.update({f"key{number}_{i}": key for i, key in enumerate(data.insertion)})
+            of_key = dict(zip(data.ordered, children))
+            return "{" + ", ".join(f"key{number}_{i}: {of_key[key]}" for i, key in enumerate(data.insertion)) + "}"
+        names[f"make{number}"], names[f"data{number}"] = kind.make, data
+        return f"make{number}([{inside}], data{number})"
+
+    return str(made.structure._built(parts, container))
 
 
 def _surroundings(made: Any, names: dict[str, Any]) -> tuple[list[str], list[str], list[str], list[str]]:

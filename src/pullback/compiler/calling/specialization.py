@@ -42,7 +42,6 @@ class Specialization:
         self.is_steady = True
         self.outputs: list[Value] = []  # those of the caller, without repetitions
         self.structure: Any = None  # of the result
-        self.container: type | None = None  # of the result, where it is no tensor itself
         self.leaves: list[Any] = []  # of the result: `Output` or `Fixed`
         self.returns_arrays = False
         self.vjp: Any = None  # how gradients go back through a call, if a result needs any

@@ -111,7 +111,6 @@ def specialize(
             raise TraceError("the types of values are looked at")
         refuse_caught(name, trace)
         refuse_changed_arguments(function, name, kept, (given_args, given_kwargs), is_whole)
-        container = None if isinstance(result, Tensor) else type(result)
         outputs: dict[Value, int] = {}
         tracked: dict[int, Any] = {}
 
@@ -153,7 +152,7 @@ def specialize(
     made = Specialization(name, program, trace, guards)
     made.feeds = feeds
     made.outputs, made.structure, made.leaves, made.written = list(outputs), structure, numbers, written
-    made.left, made.vjp, made.container = left, vjp, container
+    made.left, made.vjp = left, vjp
     there = {*program.inputs, *(value for step in program.instructions for value in step.results)}
     bounds = [bound for bound in trace.recorder.bounds if bound[0] in there]  # not those of the walk outside
     requirements = [value for value in trace.recorder.requirements if value in there]

@@ -96,6 +96,14 @@ def _attention_gradient(graph: Graph, views: Views, i: Instruction) -> Any:
 # -- along an axis ---------------------------------------------------------------------------------
 
 
+def _along(graph: Graph, view: View, dtype: str) -> View | None:
+    """As `_as`, for kernels that take any strides: of a number that is everywhere there is one in memory."""
+    if view.root.kind != "number":
+        return _as(graph, view, dtype)
+    made = _as(graph, v.number(view.root.number, view.root.dtype, ()), dtype)
+    return None if made is None else v.broadcast(made, view.shape)
+
+
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
 
@@ -116,7 +124,7 @@ def _scan(graph: Graph, views: Views, i: Instruction) -> Any:
     dtype, shape = name_of(result.dtype), result.shape
     if dtype not in _FLOATS or views[x].shape != shape:
         return None
-    reads = [_as(graph, views[value], dtype) for value in (x, a, h0) if value is not None]
+    reads = [_along(graph, views[value], dtype) for value in (x, a, h0) if value is not None]
     if any(view is None for view in reads):
         return None
     axis %= len(shape)
@@ -133,9 +141,9 @@ def _scan_gradient(graph: Graph, views: Views, i: Instruction) -> Any:
     if dtype not in _FLOATS or 0 in shape:
         return None
     axis %= len(shape)
-    grad, factor = (_as(graph, views[value], dtype) for value in (g, a))
-    start = None if h0 is None else _as(graph, views[h0], dtype)
-    states = _as(graph, views[out], dtype) if needs[1] else None
+    grad, factor = (_along(graph, views[value], dtype) for value in (g, a))
+    start = None if h0 is None else _along(graph, views[h0], dtype)
+    states = _along(graph, views[out], dtype) if needs[1] else None
     if grad is None or factor is None or (h0 is not None and start is None) or (needs[1] and states is None):
         return None
     rest = _without(shape, axis)

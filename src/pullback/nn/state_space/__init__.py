@@ -3,6 +3,10 @@
 from .diagonal import S4D, S5
 from .gated import MinGRU
 from .mamba import Mamba, Mamba2
+from .rwkv import RWKV, RWKVChannelMixing, RWKVTimeMixing
 from .streaming import CausalConv1d, StateSpaceLayer, StateSpaceModel
 
-__all__ = ["S4D", "S5", "CausalConv1d", "Mamba", "Mamba2", "MinGRU", "StateSpaceLayer", "StateSpaceModel"]
+__all__ = [
+    "RWKV", "S4D", "S5", "CausalConv1d", "Mamba", "Mamba2", "MinGRU", "RWKVChannelMixing", "RWKVTimeMixing",
+    "StateSpaceLayer", "StateSpaceModel",
+]  # fmt: skip

@@ -36,6 +36,11 @@ _BY_FAMILY = """
     optim.schedules.Exponential optim.schedules.Step optim.schedules.OneCycle optim.schedules.Plateau
 
     data.ArrayDataset data.Batches data.TextWindows data.random_split
+    train.Trainer train.Trainer.fit train.Trainer.evaluate train.EarlyStopping train.Progress train.Report
+    train.JsonLines train.read_log
+
+    random.seed random.uniform random.normal random.integers random.bernoulli random.permutation random.Generator
+    linalg.solve linalg.inv linalg.det linalg.cholesky linalg.svd linalg.qr linalg.eig linalg.vector_norm
 
     tree.map tree.flatten tree.leaves tree.unflatten
     models.load models.save models.qwen3 models.Generation

@@ -14,8 +14,8 @@ import pullback as pb
 from tests.first_names import FIRST_NAMES
 
 NAMESPACES = (
-    "", "nn", "nn.init", "optim", "optim.schedules", "data", "fft", "linalg", "random", "tree", "models", "peft",
-    "quant",
+    "", "nn", "nn.init", "optim", "optim.schedules", "data", "train", "linalg", "fft", "random", "tree", "models",
+    "peft", "quant",
 )  # fmt: skip
 SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Notes", "Examples")
 #: Arguments that mean the same everywhere, which the docstring of `pullback` explains.

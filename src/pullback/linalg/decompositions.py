@@ -45,6 +45,25 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 
     With `upper` it is U with U^H U = x.
 
+    Parameters
+    ----------
+    x : array
+        Symmetric or Hermitian positive-definite matrices (..., N, N).
+    upper : bool
+        Whether to give U with U^H U = x, rather than L.
+
+    Returns
+    -------
+    Tensor
+        (..., N, N), with zeros in the other triangle.
+
+    Raises
+    ------
+    LinearAlgebraError
+        If a matrix is not positive definite.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.cholesky(pb.asarray([[4.0, 2.0], [2.0, 2.0]]))
     tensor([[2., 0.],
@@ -105,6 +124,18 @@ def _with_lower(name: str, x: Any, UPLO: str) -> Tensor:
 def eig(x: Any, /) -> EigResult:
     """Complex eigenvalues and eigenvectors (as columns of norm one) of a square matrix.
 
+    Parameters
+    ----------
+    x : array
+        (..., N, N).
+
+    Returns
+    -------
+    EigResult
+        `eigenvalues` (..., N) and `eigenvectors` (..., N, N), both complex, also as a tuple.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.eig(pb.asarray([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j], dtype=complex64)
@@ -158,6 +189,20 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
     The gradient needs the first min(M, N) columns of `x` to be independent.
 
+    Parameters
+    ----------
+    x : array
+        (..., M, N).
+    mode : str
+        "reduced" gives Q (..., M, K) and R (..., K, N), K the smaller of M and N; "complete" gives Q (..., M, M).
+
+    Returns
+    -------
+    QRResult
+        `Q` and `R`, also as a tuple.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.abs(pb.linalg.qr(pb.asarray([[0.0, 2.0], [3.0, 0.0]])).R)
     tensor([[3., 0.],
@@ -171,8 +216,21 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular vectors (columns of U, rows of Vh) and singular values in descending order: U diag(S) Vh = x.
 
-    With `full_matrices` both U and Vh are square; without, they have as many vectors as there are singular values.
+    Parameters
+    ----------
+    x : array
+        (..., M, N).
+    full_matrices : bool
+        Whether U is (..., M, M) and Vh (..., N, N). Otherwise they have K columns and rows, K the smaller of M and
+        N.
 
+    Returns
+    -------
+    SVDResult
+        `U`, `S` (..., K) and `Vh`, also as a tuple.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.svd(pb.asarray([[0.0, 2.0], [3.0, 0.0]])).S
     tensor([3., 2.])
@@ -181,7 +239,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Any, /) -> Tensor:
-    """The singular values in descending order.
+    """The singular values of a matrix in descending order.
 
     >>> import pullback as pb
     >>> pb.linalg.svdvals(pb.asarray([[0.0, 2.0], [3.0, 0.0]]))

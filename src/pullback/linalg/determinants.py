@@ -16,8 +16,20 @@ class SlogdetResult(NamedTuple):
 
 
 def det(x: Any, /) -> Tensor:
-    """The determinant. First and second derivatives are right for singular matrices too.
+    """The determinant of a square matrix; first and second derivatives are right for singular matrices too.
 
+    Parameters
+    ----------
+    x : array
+        (..., N, N).
+
+    Returns
+    -------
+    Tensor
+        (...).
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.det(pb.asarray([[1.0, 0.0], [0.0, 3.0]]))
     tensor(3.)

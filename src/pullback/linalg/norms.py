@@ -67,6 +67,24 @@ def vector_norm(
     `ord` inf and -inf are the largest and the smallest absolute value, 0 counts what is not zero. The gradient at a
     zero vector is zero; elements that tie for the largest share it.
 
+    Parameters
+    ----------
+    x : array
+        Numbers of any shape.
+    axis : int or tuple of int, optional
+        Along which axes vectors lie; by default all of `x` is one vector.
+    keepdims : bool
+        Whether these axes stay, with size one.
+    ord : float
+        Which norm: 2 is the Euclidean length, 1 the sum of absolute values, `pb.inf` the largest of them.
+
+    Returns
+    -------
+    Tensor
+        Real, without these axes. At zero the gradient is zero.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.vector_norm(pb.asarray([3.0, 4.0]))
     tensor(5.)

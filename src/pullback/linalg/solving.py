@@ -16,8 +16,25 @@ if TYPE_CHECKING:
 
 
 def inv(x: Any, /) -> Tensor:
-    """The inverse of a square matrix; a singular one raises `LinearAlgebraError`.
+    """The inverse of a square matrix.
 
+    Parameters
+    ----------
+    x : array
+        (..., N, N).
+
+    Returns
+    -------
+    Tensor
+        (..., N, N).
+
+    Raises
+    ------
+    LinearAlgebraError
+        If a matrix is singular.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.inv(pb.asarray([[2.0, 0.0], [0.0, 4.0]]))
     tensor([[0.5 , 0.  ],
@@ -27,8 +44,27 @@ def inv(x: Any, /) -> Tensor:
 
 
 def solve(x1: Any, x2: Any, /) -> Tensor:
-    """The solution of x1 @ out = x2. `x2` is one vector (one axis) or matrices; a singular `x1` raises.
+    """The solution of x1 @ out = x2.
 
+    Parameters
+    ----------
+    x1 : array
+        Square matrices (..., N, N).
+    x2 : array
+        The right sides: one vector (N,), or matrices (..., N, K), whose leading axes are broadcast.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x2`, with the leading axes of both.
+
+    Raises
+    ------
+    LinearAlgebraError
+        If `x1` is singular.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.linalg.solve(pb.asarray([[2.0, 0.0], [0.0, 4.0]]), pb.asarray([2.0, 2.0]))
     tensor([1. , 0.5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from inspect import cleandoc
 from typing import Callable, Concatenate, Iterator, ParamSpec, TypeVar
 
 from .generator import Generator
@@ -17,7 +18,13 @@ _context_generator: ContextVar[Generator | None] = ContextVar("pullback_generato
 
 
 def default_generator() -> Generator:
-    """The generator that the functions of this module use: the innermost `using`, else the process's."""
+    """The generator that the functions of this module use: the innermost `using`, else the process's.
+
+    >>> import pullback as pb
+    >>> with pb.random.using(3) as generator:
+    ...     pb.random.default_generator() is generator
+    True
+    """
     return _context_generator.get() or _process_generator
 
 
@@ -44,6 +51,13 @@ def using(generator: Generator | int) -> Iterator[Generator]:
 def seed(seed: int | None = None) -> None:
     """Start the default generator anew, from `seed` or, without one, where nobody knows.
 
+    Parameters
+    ----------
+    seed : int, optional
+        Equal seeds give equal numbers. Without one the stream begins at a place that nobody knows.
+
+    Examples
+    --------
     >>> import pullback as pb
     >>> pb.random.seed(0)
     >>> pb.random.get_state()
@@ -85,8 +99,8 @@ def _on_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __package__
-    summary = (method.__doc__ or "").partition("\n")[0]
-    function.__doc__ = f"{summary}\n\n    `Generator.{name}` of the default generator."
+    summary, _, more = cleandoc(method.__doc__ or "").partition("\n")
+    function.__doc__ = f"{summary}\n\n`Generator.{name}` of the default generator.\n{more}"
     function.__wrapped__ = getattr(_process_generator, name)  # type: ignore[attr-defined]
     return function
 

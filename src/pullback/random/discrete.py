@@ -31,12 +31,31 @@ class Choices(Distributions):
     def integers(
         self, low: int, high: int | None = None, shape: Shape = (), *, dtype: Any = None, device: str | None = None
     ) -> Tensor:
-        """Integers from `low` (included) to `high` (not included); with one bound, from 0 to it. int64 unless said.
+        """Integers from `low` (included) to `high` (not included), equally likely.
 
+        Parameters
+        ----------
+        low : int
+            The smallest one. With one bound it is `high`, and the smallest one is 0.
+        high : int, optional
+            The bound above, which is not drawn.
+        shape : int or tuple of int
+            The sizes of the axes; () for a single number.
+        dtype : dtype, optional
+            By default int64.
+        device : str, optional
+            By default the current device (see `pb.device`).
+
+        Returns
+        -------
+        Tensor
+
+        Examples
+        --------
         >>> import pullback as pb
-        >>> dice = pb.random.Generator(1).integers(1, 7, (100,))
-        >>> int(dice.min()), int(dice.max())
-        (1, 6)
+        >>> x = pb.random.integers(1, 7, (100,))
+        >>> x.min().item() >= 1, x.max().item() <= 6
+        (True, True)
         """
         chosen = dtypes.int64 if dtype is None else dtypes.get(dtype)
         if chosen.kind not in ("int", "uint"):
@@ -51,8 +70,23 @@ class Choices(Distributions):
     def permutation(self, x: Any, axis: int = 0, *, device: str | None = None) -> Tensor:
         """The integers below `x` in random order; of an array, its entries along `axis` in random order.
 
+        Parameters
+        ----------
+        x : int or array
+            How many integers, or what to shuffle. It is not changed.
+        axis : int
+            Along which axis entries of an array are moved.
+        device : str, optional
+            Where integers go, by default the current device (see `pb.device`).
+
+        Returns
+        -------
+        Tensor
+
+        Examples
+        --------
         >>> import pullback as pb
-        >>> sorted(pb.random.Generator(1).permutation(4).tolist())
+        >>> sorted(pb.random.permutation(4).tolist())
         [0, 1, 2, 3]
         """
         if isinstance(x, (int, np.integer)):

@@ -21,8 +21,13 @@ _SPLITTING = 1  # the domain of the streams that keys for `split` are taken from
 class Generator(Choices):
     """A stream of random numbers. Equal seeds give equal numbers, on every device.
 
-    `seed` is an integer below 2**64; without one the operating system gives it.
+    Parameters
+    ----------
+    seed : int or None
+        Where the stream begins; None for a place that nobody knows.
 
+    Examples
+    --------
     >>> import pullback as pb
     >>> generator = pb.random.Generator(7)
     >>> state = generator.state

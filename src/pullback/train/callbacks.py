@@ -45,7 +45,7 @@ class Callback:
         """All of the data was gone through once more; a validation at the end of the epoch came before this."""
 
     def on_checkpoint(self, trainer: Trainer, path: Path) -> None:
-        """A checkpoint was written and is on the disk."""
+        """A checkpoint was written to `path` and is on the disk."""
 
     def on_end(self, trainer: Trainer, history: History) -> None:
         """Training is over: finished, or stopped on request (`history.stop_reason`)."""
@@ -58,7 +58,7 @@ class Callback:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to where `state_dict` was taken; called before `on_start` of a resumed run."""
+        """Go back to `state`, where `state_dict` was taken; called before `on_start` of a resumed run."""
 
 
 _HOOKS = ("on_start", "on_step", "on_validation", "on_epoch", "on_checkpoint", "on_end", "on_error")

@@ -72,15 +72,15 @@ class EarlyStopping(Callback):
 
     Parameters
     ----------
-    watch
+    watch : str
         The name of a value of the validations: "validation_loss", or a metric's with "validation_" in front.
-    goal
+    goal : str
         What is better: "lowest" or "highest".
-    patience
+    patience : int
         How many validations in a row may bring no improvement.
-    minimum_change
+    minimum_change : float
         An improvement is one by more than this.
-    restore_best
+    restore_best : bool
         Whether the weights of the best validation are kept, and given to the model at the end.
 
     Examples

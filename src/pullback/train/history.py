@@ -66,7 +66,7 @@ class Records:
         return {"records": self._records, "last": self.last, "stride": self._stride, "count": self._count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to where `state_dict` was taken."""
+        """Go back to `state`, where `state_dict` was taken."""
         stride, seen = count(state, "stride", 1), count(state, "count")
         self._records = [dict(record) for record in state["records"]]
         self.last, self._stride, self._count = dict(state["last"]), stride, seen
@@ -99,6 +99,6 @@ class History:
         return {kind: getattr(self, kind).state_dict() for kind in _KINDS}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to where `state_dict` was taken."""
+        """Go back to `state`, where `state_dict` was taken."""
         for kind in _KINDS:
             getattr(self, kind).load_state_dict(state[kind])

@@ -38,6 +38,15 @@ class JsonLines(Callback):
     what was written after its checkpoint and goes on from there, so that the log is that of an undisturbed run, but
     for the times. `read_log` reads it.
 
+    Parameters
+    ----------
+    path : str or path, optional
+        The log's file, by default `log.jsonl` in the trainer's folder.
+    every : int
+        Only every so many steps have a line.
+
+    Examples
+    --------
     >>> from pullback.train.jsonl import line_of
     >>> line_of("step", {"step": 3, "loss": float("nan")})
     '{"kind":"step","step":3,"loss":null,"not_finite":{"loss":"nan"}}'

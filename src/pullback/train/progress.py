@@ -41,6 +41,13 @@ class Progress(Callback):
     where it is not installed there are lines. It writes to the standard error stream unless given another one, and
     never ends a run: if the stream breaks, it falls silent. A `Trainer` has one where somebody looks.
 
+    Parameters
+    ----------
+    stream : text file, optional
+        Where to write, by default the standard error stream.
+
+    Examples
+    --------
     >>> import pullback as pb, sys
     >>> from types import SimpleNamespace
     >>> progress = pb.train.Progress(sys.stdout)

@@ -54,9 +54,19 @@ class Report(Callback):
     It is one file that loads nothing from anywhere, and stays small however long the run. It is written at
     validations and epochs (but for at most a fiftieth of the time), and at the end, of which it says how the run came
     to it: finished, stopped and why, or failed, with the error. A resumed run's page has the curves from the beginning.
-    A `Trainer` with a folder has one of its own. `charts(trainer)` gives further charts, as SVG texts (see
-    `line_chart`), when a page is written; not where the run failed.
+    A `Trainer` with a folder has one of its own.
 
+    Parameters
+    ----------
+    path : str or path, optional
+        The page's file, by default `report.html` in the trainer's folder.
+    title : str, optional
+        What the page is called, by default the folder's name.
+    charts : callable, optional
+        `charts(trainer)` gives further charts, as SVG texts, whenever a page is written; not where the run failed.
+
+    Examples
+    --------
     >>> import pathlib, tempfile, pullback as pb
     >>> from types import SimpleNamespace
     >>> trainer = SimpleNamespace(folder=pathlib.Path(tempfile.mkdtemp()), step=0, model=None, optimizer=None)

@@ -41,24 +41,58 @@ _SETTLING = 2  # steps at the beginning, in which optimizers make their state an
 class Trainer:
     """Trains a model on batches, and can go on after a crash as if nothing had happened.
 
-    `loss(output, target)` gives the mean over a batch, or a pair of the sum and its weight. A batch is a tuple whose
-    last part is the target; the others are the model's inputs. One step uses `accumulate` batches, weighted by their
-    sizes. `schedule` is one of `pb.optim.schedules`, `autocast` a dtype such as "bfloat16", `scaler` a
-    `pb.optim.LossScaler`, `average` a decay or a `pb.optim.ExponentialMovingAverage`, with which evaluations are then
-    made. `seed` is that of the run's own random numbers (dropout); the order of the data is the data's.
+    Steps are compiled (see `pb.compile`) where that can be done. `step` counts the updates made, `epoch` the epochs
+    gone through; records count the epoch under way from 1.
 
-    Steps are compiled (see `pb.compile`) where that can be done; `compile=False` never does, `compile=True` insists.
+    With a `folder`, checkpoints are written to it every `checkpoint_every` steps and at the end.
 
-    On a terminal and in a notebook a `Progress` shows how the run is going; `progress=True` has it everywhere, `False`
-    nowhere. With a `folder`, a `Report` is written to it unless `report=False`. Ones among the `callbacks` take their
-    places.
+    Parameters
+    ----------
+    model : Module
+        What to train.
+    loss : callable
+        `loss(output, target)` gives the mean over a batch, or a pair of the sum and its weight.
+    optimizer : Optimizer
+        One of `pb.optim`, made of the model's parameters.
+    schedule : Schedule, optional
+        One of `pb.optim.schedules`: the learning rate from step to step.
+    metrics : str, metric, or list or dict of these, optional
+        What to compute beside the loss: names such as "accuracy", or objects of `pullback.train.metrics`.
+    callbacks : sequence of Callback
+        What hears of the run, such as `pb.train.JsonLines` and `pb.train.EarlyStopping`.
+    clip_norm : float, optional
+        The largest joint norm of the gradients of a step.
+    accumulate : int
+        How many batches one step uses, weighted by their sizes.
+    scaler : LossScaler, optional
+        For training in float16.
+    autocast : dtype, optional
+        What to compute in, such as "bfloat16" (see `pb.autocast`).
+    average : float or ExponentialMovingAverage, optional
+        The decay of an average of the parameters, with which evaluations are then made.
+    folder : str or path, optional
+        Where the run's checkpoints and files go.
+    checkpoint_every : int, optional
+        After how many steps to write a checkpoint, by default after every epoch.
+    keep : int
+        How many of the newest checkpoints stay.
+    best : str, optional
+        The name of a value of the validations, such as "validation_loss": the weights at its best are kept in
+        `best.safetensors` as well.
+    goal : str
+        Whether that is its "lowest" or its "highest".
+    seed : int
+        That of the run's own random numbers (dropout); the order of the data is the data's.
+    compile : bool, optional
+        False never compiles, True raises where that cannot be done.
+    progress : bool, optional
+        Whether a `Progress` shows how the run is going; by default on a terminal and in a notebook. One among the
+        `callbacks` takes its place.
+    report : bool
+        Whether a `Report` is written to the folder. One among the `callbacks` takes its place.
 
-    With a `folder`, checkpoints are written to it every `checkpoint_every` steps (otherwise after every epoch) and at
-    the end; the newest `keep` stay. With `best`, the name of a value of the validations such as "validation_loss", the
-    weights at its `goal`, "lowest" or "highest", are kept in `best.safetensors` as well.
-
-    `step` counts the updates made, `epoch` the epochs gone through; records count the epoch under way from 1.
-
+    Examples
+    --------
     >>> import numpy as np, pullback as pb
     >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
     >>> model = pb.nn.Linear(1, 1)
@@ -153,15 +187,48 @@ class Trainer:
     ) -> History:
         """Train until there were so many `epochs` or `steps`, counted from the beginning of the run.
 
-        `data` is a `pb.data.Batches` or anything that gives batches each time it is iterated. `validation` is
-        evaluated after every epoch, or every `validate_every` steps, and at the end.
-
         A call starts a new run, at the data's first epoch and with the weights and the optimizer as they are, unless
-        `resume` is set: then it goes on from the newest checkpoint in the folder, bit for bit as if there had been no
-        interruption; if there is none, from where this trainer stands. A folder that holds a run is refused unless
-        `resume` or `overwrite` is set, and one with files of others that a run would replace always is. A run that is
-        overwritten is set aside until the new one has a checkpoint, and put back if it gets none. Ctrl-C or SIGTERM
-        ends the run after the step, with a checkpoint.
+        `resume` is set. Ctrl-C or SIGTERM ends the run after the step, with a checkpoint.
+
+        Parameters
+        ----------
+        data : Batches or iterable
+            A `pb.data.Batches`, or anything that gives batches each time it is iterated. A batch is a tuple whose
+            last part is the target; the others are the model's inputs.
+        epochs : int, optional
+            How many times to go through the data in all. Give this, `steps` or both.
+        steps : int, optional
+            How many steps to make in all.
+        validation : Batches or iterable, optional
+            What to evaluate after every epoch, and at the end.
+        validate_every : int, optional
+            After how many steps to evaluate, in place of epochs.
+        resume : bool
+            Whether to go on from the newest checkpoint in the folder, bit for bit as if there had been no
+            interruption; if there is none, from where this trainer stands.
+        overwrite : bool
+            Whether a run in the folder may be replaced. It is set aside until the new one has a checkpoint, and put
+            back if it gets none. Files of others are never replaced.
+
+        Returns
+        -------
+        History
+            The records of the run: `steps`, `validations`, `epochs`, and `stop_reason`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the folder holds a run and neither `resume` nor `overwrite` is set.
+
+        Examples
+        --------
+        >>> import numpy as np, pullback as pb
+        >>> x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+        >>> model = pb.nn.Linear(1, 1)
+        >>> trainer = pb.train.Trainer(model, pb.mse_loss, pb.optim.SGD(model.parameters(), lr=0.5))
+        >>> history = trainer.fit(pb.data.Batches((x, 3 * x + 1), batch_size=16), epochs=2)
+        >>> [record["step"] for record in history.epochs]
+        [4, 8]
         """
         if resume and overwrite:
             raise ConfigurationError("fit: resume goes on with a run, overwrite replaces it: set one of them.")
@@ -191,7 +258,27 @@ class Trainer:
         return self.history
 
     def evaluate(self, data: Iterable[Any]) -> dict[str, float]:
-        """The loss and the metrics over `data`, with the model (or its average) in evaluation mode."""
+        """The loss and the metrics over `data`, with the model (or its average) in evaluation mode.
+
+        Parameters
+        ----------
+        data : Batches or iterable
+            As for `fit`.
+
+        Returns
+        -------
+        dict of str to float
+            "loss" and the metrics by their names.
+
+        Examples
+        --------
+        >>> import numpy as np, pullback as pb
+        >>> x = np.ones((8, 1), np.float32)
+        >>> model = pb.nn.Linear(1, 1)
+        >>> trainer = pb.train.Trainer(model, pb.mse_loss, pb.optim.SGD(model.parameters()))
+        >>> list(trainer.evaluate(pb.data.Batches((x, x), batch_size=4)))
+        ['loss']
+        """
         check_batches("evaluate", data)
         self._updater.begin()
         place = f"evaluation after step {self.step}"
@@ -207,7 +294,7 @@ class Trainer:
         return self._updater.plan(batch, device)
 
     def request_stop(self, reason: str) -> None:
-        """End the run after this step; `history.stop_reason` will say why."""
+        """End the run after this step, for this `reason`: `history.stop_reason` will say so."""
         self._stop_reason = reason
 
     @property

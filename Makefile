@@ -25,13 +25,14 @@ NOT_AGAIN := --deselect tests/operations/test_references.py::test_jax_agrees --i
 INTERPRETER_TESTS := $(wildcard tests/compiler/guards) $(addprefix tests/,compiler/calling transforms autodiff \
 	backends/test_ownership.py tensor/test_writing.py)
 
-.PHONY: help test test-all test-pythons test-minimal lint format bench demo clean
+.PHONY: help test test-all test-pythons test-minimal types lint format bench demo clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make test           lint, the tests, the engine under each checkpointing strategy, other Pythons: what CI runs'
 	@echo 'make test-all       lint and all tests, the slow ones too'
 	@echo 'make test-pythons   what depends on the interpreter, on each other Python that is found: $(PYTHONS)'
+	@echo 'make types          what mypy and pyright say of programs of users, on an installed wheel'
 	@echo 'make lint           ruff, mypy and import-linter'
 	@echo 'make format         let ruff format the code'
 	@echo 'make bench          install the peers and run all benchmarks'
@@ -57,6 +58,14 @@ test-pythons: | $(BIN)/python
 
 test-minimal: $(STAMP)-test-minimal
 	$(PYTEST) $(INTERPRETER_TESTS)
+
+# As users have it: not the source but a wheel, and pyright, whose node.js is too large for what CI installs each time.
+types:
+	test -x .venv-types/bin/python || $(PYTHON) -m venv .venv-types
+	rm -rf build
+	.venv-types/bin/python -m pip install --progress-bar off '.[types]'
+	.venv-types/bin/python -m pip install --progress-bar off --force-reinstall --no-deps .
+	.venv-types/bin/python tests/typing/checking.py
 
 lint: $(STAMP)-dev
 	$(BIN)/ruff check .

@@ -266,6 +266,6 @@ def test_gradients_are_not_set_to_none(thing):
 
 
 def test_a_signature_is_shown_as_it_is_meant():
-    shown = "(x: 'Any', /, axis: 'Any' = None, *, dtype: 'Any' = None, keepdims: 'bool' = False) -> 'Tensor'"
+    shown = "(x: 'ArrayLike', /, axis: 'Any' = None, *, dtype: 'Any' = None, keepdims: 'bool' = False) -> 'Tensor'"
     assert str(inspect.signature(pb.sum)) == shown
     assert pickle.loads(pickle.dumps(pb.sum)) is pb.sum

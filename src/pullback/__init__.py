@@ -8,7 +8,8 @@ list of numbers; a *dtype* is one of `pb.float32`, `pb.int64`, ... or its name; 
 `axis` counts from 0, or from the end with negative numbers; `keepdims` keeps axes that are reduced, with size one.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+import typing as _typing
+from types import ModuleType as _Module
 
 from .autodiff.creation import *
 from .functions.filled import *
@@ -25,72 +26,85 @@ from .functions.sets import *
 from .functions.data_types import *
 from .functions.activations import *
 from .functions.special import *
-from . import backends, random, tree
-from .autodiff.custom import BackwardOp, custom_op
-from .autodiff.gradients import Gradients, backward
-from .autodiff.graph import GradCell
-from .autodiff.guard import guard
-from .backends import device, set_default_device
+from . import backends as backends, random as random, tree as tree
+from .autodiff.custom import BackwardOp as BackwardOp, custom_op as custom_op
+from .autodiff.gradients import Gradients as Gradients, backward as backward
+from .autodiff.graph import GradCell as GradCell
+from .autodiff.guard import guard as guard
+from .backends import device as device, set_default_device as set_default_device
 from .dtypes import (
-    bfloat16,
-    bool_ as bool,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
+    bfloat16 as bfloat16,
+    bool_ as _bool,
+    complex64 as complex64,
+    complex128 as complex128,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
 )
 from .errors import (
-    AxisError,
-    ConfigurationError,
-    DeviceError,
-    DtypeError,
-    FileFormatError,
-    GradientError,
-    GraphConsumedError,
-    IndexingError,
-    LinearAlgebraError,
-    NumericalInstabilityError,
-    PullbackError,
-    ShapeError,
-    TraceError,
-    VmapError,
+    AxisError as AxisError,
+    ConfigurationError as ConfigurationError,
+    DeviceError as DeviceError,
+    DtypeError as DtypeError,
+    FileFormatError as FileFormatError,
+    GradientError as GradientError,
+    GraphConsumedError as GraphConsumedError,
+    IndexingError as IndexingError,
+    LinearAlgebraError as LinearAlgebraError,
+    NumericalInstabilityError as NumericalInstabilityError,
+    PullbackError as PullbackError,
+    ShapeError as ShapeError,
+    TraceError as TraceError,
+    VmapError as VmapError,
 )
-from .modes import enable_grad, no_grad
-from .tensors.tensor import Tensor
-from .tensors.quantized import QuantizedTensor, quantize
+from .modes import enable_grad as enable_grad, no_grad as no_grad
+from .tensors.tensor import Tensor as Tensor
+from .tensors.quantized import QuantizedTensor as QuantizedTensor, quantize as quantize
 from .transforms import *
-from .transforms.decorator import Autodiff
+from .transforms.decorator import Autodiff as Autodiff
 
+bool = _bool
 __version__ = "0.1.0"
 
-if _TYPE_CHECKING:
-    from . import data, fft, linalg, models, nn, optim, peft, quant, train
-    from .autodiff.autocast import autocast
-    from .backends.determinism import deterministic
-    from .bridges.jax_functions import from_jax
-    from .bridges.jax_transforms import to_jax
-    from .bridges.torch_autograd import to_torch
-    from .bridges.torch_functions import from_torch
-    from .compiler.calling import compile, compiled
-    from .autodiff.checkpointing import (
-        BalancedCheckpointing,
-        BudgetCheckpointing,
-        NoCheckpointing,
-        checkpoint,
-        checkpointing,
+if _typing.TYPE_CHECKING:  # by this name: type checkers do not know others
+    from . import (
+        data as data,
+        fft as fft,
+        linalg as linalg,
+        models as models,
+        nn as nn,
+        optim as optim,
+        peft as peft,
+        quant as quant,
+        train as train,
+        typing as typing,
     )
-    from .files.tensors import load, save
+    from .autodiff.autocast import autocast as autocast
+    from .backends.determinism import deterministic as deterministic
+    from .bridges.jax_functions import from_jax as from_jax
+    from .bridges.jax_transforms import to_jax as to_jax
+    from .bridges.torch_autograd import to_torch as to_torch
+    from .bridges.torch_functions import from_torch as from_torch
+    from .compiler.calling.compiled import compile as compile
+    from .compiler.calling.verification import compiled as compiled
+    from .autodiff.checkpointing import (
+        BalancedCheckpointing as BalancedCheckpointing,
+        BudgetCheckpointing as BudgetCheckpointing,
+        NoCheckpointing as NoCheckpointing,
+        checkpoint as checkpoint,
+        checkpointing as checkpointing,
+    )
+    from .files.tensors import load as load, save as save
     from .functions.attention import *
-    from .functions.control_flow import cond, scan, while_loop
+    from .functions.control_flow import cond as cond, scan as scan, while_loop as while_loop
     from .functions.convolution import *
     from .functions.discretization import *
     from .functions.distances import *
@@ -106,12 +120,12 @@ if _TYPE_CHECKING:
     from .functions.scattering import *
     from .functions.selective_scan import *
     from .functions.statistics import *
-    from .mlp import Mlp, MlpGradients, Scratch
-    from .tape import GradientTape
-    from .transforms.checking import gradcheck
-    from .transforms.per_example import per_example_grad, per_example_norms
+    from .mlp import Mlp as Mlp, MlpGradients as MlpGradients, Scratch as Scratch
+    from .tape import GradientTape as GradientTape
+    from .transforms.checking import gradcheck as gradcheck
+    from .transforms.per_example import per_example_grad as per_example_grad, per_example_norms as per_example_norms
 
-_SUBMODULES = ("data", "fft", "linalg", "models", "nn", "optim", "peft", "quant", "train")
+_SUBMODULES = ("data", "fft", "linalg", "models", "nn", "optim", "peft", "quant", "train", "typing")
 _LATER = {  # what a program that only differentiates need not wait for: loaded when first asked for
     name: module
     for module, names in {
@@ -152,24 +166,27 @@ _NETWORKS = (
     "statistics",
 )  # functions, likewise
 
+if not _typing.TYPE_CHECKING:  # type checkers know the names without it
 
-def __getattr__(name: str) -> _Any:
-    from importlib import import_module
+    def __getattr__(name: str) -> _typing.Any:
+        from importlib import import_module
 
-    if name in _SUBMODULES:
-        return import_module(f"{__name__}.{name}")
-    if name in _LATER:
-        globals()[name] = found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-        return found
-    for family in () if name.startswith("_") else _NETWORKS:
-        module = import_module(f"{__name__}.functions.{family}")
-        if name in module.__all__:
-            globals()[name] = found = getattr(module, name)
+        if name == "__all__":
+            return __dir__()
+        if name in _SUBMODULES:
+            return import_module(f"{__name__}.{name}")
+        if name in _LATER:
+            globals()[name] = found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
             return found
-    raise import_module(f"{__name__}.pytorch_names").missing(__name__, name)
+        for family in () if name.startswith("_") else _NETWORKS:
+            module = import_module(f"{__name__}.functions.{family}")
+            if name in module.__all__:
+                globals()[name] = found = getattr(module, name)
+                return found
+        raise import_module(f"{__name__}.pytorch_names").missing(__name__, name)
 
 
-def _native_kernels() -> _Any:
+def _native_kernels() -> _typing.Any:
     from .compiler.eager import native_result
 
     return native_result
@@ -182,4 +199,6 @@ def __dir__() -> list[str]:
     from importlib import import_module
 
     families = [import_module(f"{__name__}.functions.{family}").__all__ for family in _NETWORKS]
-    return sorted({*globals(), *_SUBMODULES, *_LATER}.union(*families))
+    submodules = ("backends", "random", "tree", *_SUBMODULES)
+    here = [name for name, x in globals().items() if not name.startswith("_") and not isinstance(x, _Module)]
+    return sorted({*here, *submodules, *_LATER}.union(*families))

@@ -3,6 +3,12 @@
 from numpy.exceptions import AxisError as NumpyAxisError
 from numpy.linalg import LinAlgError
 
+__all__ = [
+    "AxisError", "ConfigurationError", "DeviceError", "DtypeError", "FileFormatError", "GradientError",
+    "GraphConsumedError", "IndexingError", "LinearAlgebraError", "NumericalInstabilityError", "PullbackError",
+    "ShapeError", "TraceError", "VmapError",
+]  # fmt: skip
+
 
 class PullbackError(Exception):
     """The root of every error raised by Pullback on purpose."""

@@ -23,11 +23,16 @@ from .operations import OPERATIONS as _OPERATIONS
 
 if TYPE_CHECKING:
     from .tensors.tensor import Tensor
+    from .typing import ArrayLike
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def _complex(name: str, x: Any) -> Tensor:
@@ -60,7 +65,7 @@ def _transform(name: str, x: Tensor, n: Any, axis: int, norm: str, default: int 
     return _apply(_OPERATIONS[name], (x,), (length, position, norm))
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The discrete Fourier transform of `x` along an axis.
 
     Parameters
@@ -88,7 +93,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _transform("fft", _complex("fft", x), n, axis, norm)
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `fft`; the arguments are those of `fft`.
 
     >>> import pullback as pb
@@ -98,7 +103,7 @@ def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _transform("ifft", _complex("ifft", x), n, axis, norm)
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """`fft` of real numbers: the n // 2 + 1 frequencies that are not negative.
 
     `norm` is as in `fft`.
@@ -110,7 +115,7 @@ def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return _transform("rfft", _real("rfft", x), n, axis, norm)
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`; `n` is the length of the result, by default the even one.
 
     `norm` is as in `fft`.
@@ -124,7 +129,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return _transform("irfft", x, n, position, norm, default=2 * (x.shape[position] - 1))
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """`fft` of a signal with Hermitian symmetry, of which `x` is the first half; the result is real and has length `n`.
 
     `norm` is as in `fft`.
@@ -136,7 +141,7 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return irfft(_TENSORS.conj(_complex("hfft", x)), n=n, axis=axis, norm=_swapped("hfft", norm))
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`: the first half of a signal with Hermitian symmetry.
 
     `n` and `norm` are as in `fft`.
@@ -176,7 +181,7 @@ def _lengths(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[i
 
 
 def fftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """`fft` along several `axes`, or all; `s` are the lengths, and `norm` is as in `fft`.
 
@@ -191,7 +196,7 @@ def fftn(
 
 
 def ifftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """The inverse of `fftn`; the arguments are those of `fftn`.
 
@@ -207,7 +212,7 @@ def ifftn(
 
 
 def rfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """`fftn` of real numbers: the frequencies along the last transformed axis that are not negative.
 
@@ -228,7 +233,7 @@ def rfftn(
 
 
 def irfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """The inverse of `rfftn`; `s` are the lengths of the result.
 
@@ -248,7 +253,7 @@ def irfftn(
 
 
 def fft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """`fftn` along two axes, the last ones unless said; `s` are the lengths.
 
@@ -262,7 +267,7 @@ def fft2(
 
 
 def ifft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """The inverse of `fft2`.
 
@@ -277,7 +282,7 @@ def ifft2(
 
 
 def rfft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """`fft2` of real numbers: the frequencies along the last transformed axis that are not negative.
 
@@ -291,7 +296,7 @@ def rfft2(
 
 
 def irfft2(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """The inverse of `rfft2`; `s` are the lengths of the result.
 
@@ -343,7 +348,7 @@ def _frequencies(name: str, function: Any, n: int, d: float, dtype: Any, device:
     return _asarray(function(n, d).tolist(), dtype=wanted, device=device)
 
 
-def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The zero frequency moved to the middle along `axes`, or all of them.
 
     >>> import pullback as pb
@@ -355,7 +360,7 @@ def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     return _roll(x, tuple(x.shape[a] // 2 for a in chosen), axis=chosen)
 
 
-def ifftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of `fftshift`, along `axes` or all of them.
 
     >>> import pullback as pb

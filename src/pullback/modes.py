@@ -7,9 +7,11 @@ in the default mode pays for one look-up.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .errors import TraceError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode(NamedTuple):
@@ -149,7 +151,7 @@ class no_grad:
     def __exit__(self, *exc: object) -> None:
         leave(self._tokens.pop())
 
-    def __call__(self, fn: Any) -> Any:
+    def __call__(self, fn: F) -> F:
         from functools import wraps
 
         @wraps(fn)
@@ -157,7 +159,7 @@ class no_grad:
             with type(self)():
                 return fn(*args, **kwargs)
 
-        return wrapped
+        return wrapped  # type: ignore[return-value]
 
 
 class enable_grad(no_grad):

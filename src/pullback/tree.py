@@ -15,6 +15,11 @@ from .errors import ShapeError
 
 __all__ = ["Structure", "flatten", "leaves", "map", "paths", "register", "structure", "unflatten"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _map = map
 
 

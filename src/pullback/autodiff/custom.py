@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Literal, overload
 
 from .. import backends, modes
 from ..errors import DtypeError, GradientError, ShapeError
@@ -106,6 +106,32 @@ def _wrap(value: Any) -> Any:
     return make(value, None) if backends.of(value) is not None else value
 
 
+@overload
+def custom_op(
+    forward: Callable[..., Any],
+    *,
+    name: str | None = None,
+    outputs: Literal["out"] = "out",
+    residuals: str = "",
+    jvp: Callable[..., Any] | None = None,
+    shape: Callable[..., Any] | None = None,
+    batch: Callable[..., Any] | None = None,
+    joint: Rule | None = None,
+    **rules: Rule,
+) -> Callable[..., Tensor]: ...
+@overload
+def custom_op(
+    forward: Callable[..., Any],
+    *,
+    name: str | None = None,
+    outputs: str,
+    residuals: str = "",
+    jvp: Callable[..., Any] | None = None,
+    shape: Callable[..., Any] | None = None,
+    batch: Callable[..., Any] | None = None,
+    joint: Rule | None = None,
+    **rules: Rule,
+) -> Callable[..., Any]: ...
 def custom_op(
     forward: Callable[..., Any],
     *,

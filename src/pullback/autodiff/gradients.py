@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from _thread import allocate_lock
-from typing import TYPE_CHECKING, Any, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, overload
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .tables import TENSORS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import A
 
 _ndarray = np.ndarray
 _is_exclusive = backends.NUMPY.is_exclusive
@@ -60,11 +61,19 @@ class Gradients:
             detail = error.args[0] if isinstance(error.args[0], str) else "the result does not depend on this tensor."
             raise KeyError(f"no gradient: {detail} Use `.get(tensor)` to get None instead.") from None
 
+    @overload
+    def get(self, tensor: Tensor) -> Tensor | None: ...
+    @overload
+    def get(self, tensor: Tensor, default: A) -> Tensor | A: ...
     def get(self, tensor: Tensor, default: Any = None) -> Any:
         """The gradient of `tensor`, or `default` if there is none."""
         node = resolved(tensor)._node
         return default if node is None else self._by_node.get(node, default)
 
+    @overload
+    def pop(self, tensor: Tensor) -> Tensor | None: ...
+    @overload
+    def pop(self, tensor: Tensor, default: A) -> Tensor | A: ...
     def pop(self, tensor: Tensor, default: Any = None) -> Any:
         """Remove and return the gradient of `tensor`, or `default` if there is none; its memory is now the caller's."""
         node = resolved(tensor)._node

@@ -33,6 +33,11 @@ __all__ = [
     "transfer",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 NUMPY = NumpyBackend()
 _by_name: dict[str, Backend] = {}
 _by_type: dict[type, Backend | None] = {}  # by exact type; None for types that are no arrays

@@ -13,6 +13,8 @@ from ..errors import DtypeError
 from ..tensors.tensor import Tensor
 from .safetensors import read_arrays, write_arrays
 
+__all__ = ["load", "save"]
+
 
 def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors or arrays of any library, by name, to a safetensors file; whole or not at all.

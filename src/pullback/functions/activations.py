@@ -16,6 +16,7 @@ from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, Operand
 
 __all__ = [
     "elu", "gelu", "glu", "hardsigmoid", "hardswish", "leaky_relu", "log_sigmoid", "log_softmax", "logsumexp", "mish",
@@ -42,7 +43,7 @@ def _is_complex(name: str, x: Any) -> bool:
 
 
 @fast_path
-def relu(x: Any) -> Tensor:
+def relu(x: Operand) -> Tensor:
     """max(x, 0) for each element of `x`; its gradient at 0 is 0.
 
     Parameters
@@ -65,7 +66,7 @@ def relu(x: Any) -> Tensor:
 
 
 @fast_path
-def sigmoid(x: Any) -> Tensor:
+def sigmoid(x: Operand) -> Tensor:
     """1 / (1 + exp(-x)) for each element of `x`, for real ones a number between 0 and 1, without overflow.
 
     Parameters
@@ -94,7 +95,7 @@ def _complex_sigmoid(x: Tensor) -> Tensor:
 
 
 @fast_path
-def log_sigmoid(x: Any) -> Tensor:
+def log_sigmoid(x: Operand) -> Tensor:
     """log(sigmoid(x)) for each element of `x`, also where sigmoid(x) is too small to be represented.
 
     >>> import pullback as pb
@@ -105,7 +106,7 @@ def log_sigmoid(x: Any) -> Tensor:
 
 
 @fast_path
-def silu(x: Any) -> Tensor:
+def silu(x: Operand) -> Tensor:
     """x sigmoid(x) for each element of `x`, also called swish.
 
     Parameters
@@ -130,7 +131,7 @@ def silu(x: Any) -> Tensor:
     return apply(OPERATIONS["silu"], (x,))
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(x: Operand, negative_slope: float = 0.01) -> Tensor:
     """Each element of `x` where it is positive, `negative_slope` times it elsewhere.
 
     Parameters
@@ -154,7 +155,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     return _leaky_relu(x, float(negative_slope))
 
 
-def elu(x: Any, alpha: float = 1.0) -> Tensor:
+def elu(x: Operand, alpha: float = 1.0) -> Tensor:
     """Each element of `x` where it is positive, alpha (exp(x) - 1) elsewhere.
 
     Parameters
@@ -178,7 +179,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     return _elu(x, float(alpha))
 
 
-def gelu(x: Any, approximate: str = "none") -> Tensor:
+def gelu(x: Operand, approximate: str = "none") -> Tensor:
     """Each element of `x` times the normal distribution function at it.
 
     Parameters
@@ -204,7 +205,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     return _gelu(x, approximate)
 
 
-def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Tensor:
+def softplus(x: Operand, beta: float = 1.0, threshold: float | None = None) -> Tensor:
     """log(1 + exp(beta x)) / beta, without overflow.
 
     Parameters
@@ -242,7 +243,7 @@ def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Tenso
 # -- made of others ------------------------------------------------------------------------------------
 
 
-def relu6(x: Any) -> Tensor:
+def relu6(x: Operand) -> Tensor:
     """max(x, 0), but at most 6; its gradient at 0 and at 6 is 0.
 
     Parameters
@@ -264,7 +265,7 @@ def relu6(x: Any) -> Tensor:
     return TENSORS.where(TENSORS.greater_equal(out, 6), 6, out)
 
 
-def hardsigmoid(x: Any) -> Tensor:
+def hardsigmoid(x: ArrayLike) -> Tensor:
     """`sigmoid` made of three straight lines: (x + 3) / 6, but at least 0 and at most 1.
 
     Parameters
@@ -285,7 +286,7 @@ def hardsigmoid(x: Any) -> Tensor:
     return relu6(_real("hardsigmoid", x) + 3.0) / 6.0
 
 
-def hardswish(x: Any) -> Tensor:
+def hardswish(x: ArrayLike) -> Tensor:
     """x hardsigmoid(x): `silu` made of parabola and straight lines.
 
     Parameters
@@ -307,7 +308,7 @@ def hardswish(x: Any) -> Tensor:
     return x * hardsigmoid(x)
 
 
-def selu(x: Any) -> Tensor:
+def selu(x: Operand) -> Tensor:
     """`elu`, scaled so that the outputs of many layers keep mean zero and variance one.
 
     It is 1.0507 x where x is positive, and 1.0507 * 1.6733 (exp(x) - 1) elsewhere.
@@ -330,7 +331,7 @@ def selu(x: Any) -> Tensor:
     return _elu(x, _SELU_ALPHA) * _SELU_SCALE
 
 
-def mish(x: Any) -> Tensor:
+def mish(x: ArrayLike) -> Tensor:
     """x tanh(softplus(x)).
 
     Parameters
@@ -392,7 +393,7 @@ def prelu(x: Any, weight: Any) -> Tensor:
     return TENSORS.where(positive, x, slopes * TENSORS.where(positive, 0, x))  # infinity times zero is no number
 
 
-def glu(x: Any, axis: int = -1) -> Tensor:
+def glu(x: ArrayLike, axis: int = -1) -> Tensor:
     """The first half of `x` times `sigmoid` of the second half: a gated linear unit.
 
     Parameters
@@ -434,7 +435,7 @@ def _real(name: str, x: Any) -> Tensor:
 
 
 @hide_others
-def softmax(x: Any, axis: Axis = -1, **other: Never) -> Tensor:
+def softmax(x: ArrayLike, axis: Axis = -1, **other: Never) -> Tensor:
     """exp(x) divided by its sum over `axis`, without overflow.
 
     A row of -inf alone has no softmax: it gives NaN. float16 and bfloat16 are summed in float32.
@@ -465,7 +466,7 @@ def softmax(x: Any, axis: Axis = -1, **other: Never) -> Tensor:
 
 
 @hide_others
-def log_softmax(x: Any, axis: Axis = -1, **other: Never) -> Tensor:
+def log_softmax(x: ArrayLike, axis: Axis = -1, **other: Never) -> Tensor:
     """log(softmax(x)), also where softmax(x) is too small to be represented.
 
     Parameters
@@ -493,7 +494,7 @@ def log_softmax(x: Any, axis: Axis = -1, **other: Never) -> Tensor:
 
 
 @hide_others
-def logsumexp(x: Any, axis: Axis | None = None, keepdims: bool = False, **other: Never) -> Tensor:
+def logsumexp(x: ArrayLike, axis: Axis | None = None, keepdims: bool = False, **other: Never) -> Tensor:
     """log(sum(exp(x))) over `axis` (all axes without one), without overflow.
 
     Of -inf alone, or of nothing, it is -inf, with a gradient of zero.

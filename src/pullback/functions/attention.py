@@ -15,6 +15,7 @@ from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["rotary_embedding", "rotary_tables", "scaled_dot_product_attention"]
 
@@ -23,10 +24,10 @@ _rotary_embedding = call_for("rotary_embedding")
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: ArrayLike | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
@@ -183,7 +184,7 @@ def _numbers(positions: Any) -> Any:
     return values_of(asarray(positions).detach()).astype("float64")
 
 
-def rotary_embedding(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Tensor:
+def rotary_embedding(x: ArrayLike, cos: Any, sin: Any, interleaved: bool = False) -> Tensor:
     """Turn pairs of elements of `x` (..., length, width) by angles that grow with the position.
 
     The result is x * cos + rotate(x) * sin, where rotate makes (-b, a) of a pair (a, b).

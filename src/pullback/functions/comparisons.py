@@ -13,6 +13,7 @@ from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, Operand
 
 __all__ = [
     "allclose", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
@@ -24,7 +25,7 @@ __all__ = [
 # -- comparisons and tests ----------------------------------------------------------------------------
 
 
-def equal(x1: Any, x2: Any, /) -> Tensor:
+def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether x1 == x2, element by element.
 
     >>> import pullback as pb
@@ -34,7 +35,7 @@ def equal(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["equal"], (x1, x2))
 
 
-def not_equal(x1: Any, x2: Any, /) -> Tensor:
+def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether x1 != x2, element by element.
 
     >>> import pullback as pb
@@ -44,7 +45,7 @@ def not_equal(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["not_equal"], (x1, x2))
 
 
-def less(x1: Any, x2: Any, /) -> Tensor:
+def less(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether x1 < x2, element by element.
 
     >>> import pullback as pb
@@ -54,7 +55,7 @@ def less(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["less"], (x1, x2))
 
 
-def less_equal(x1: Any, x2: Any, /) -> Tensor:
+def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether x1 <= x2, element by element.
 
     >>> import pullback as pb
@@ -64,7 +65,7 @@ def less_equal(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["less_equal"], (x1, x2))
 
 
-def greater(x1: Any, x2: Any, /) -> Tensor:
+def greater(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether x1 > x2, element by element.
 
     >>> import pullback as pb
@@ -74,7 +75,7 @@ def greater(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["greater"], (x1, x2))
 
 
-def greater_equal(x1: Any, x2: Any, /) -> Tensor:
+def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether x1 >= x2, element by element.
 
     >>> import pullback as pb
@@ -84,7 +85,7 @@ def greater_equal(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["greater_equal"], (x1, x2))
 
 
-def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
+def isclose(x: ArrayLike, y: ArrayLike, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether numbers are nearly equal: |x - y| <= atol + rtol |y|. Infinities are near themselves alone.
 
     Parameters
@@ -122,7 +123,7 @@ def isclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
     return TENSORS.logical_or(close, TENSORS.logical_and(TENSORS.isnan(x), TENSORS.isnan(y))) if equal_nan else close
 
 
-def allclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
+def allclose(x: ArrayLike, y: ArrayLike, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether all numbers are nearly equal, as of `isclose`.
 
     Parameters
@@ -148,7 +149,7 @@ def allclose(x: Any, y: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: b
     return TENSORS.all(isclose(x, y, rtol, atol, equal_nan), None, False)
 
 
-def isfinite(x: Any, /) -> Tensor:
+def isfinite(x: Operand, /) -> Tensor:
     """Whether each element of `x` is neither infinite nor NaN.
 
     >>> import pullback as pb
@@ -158,7 +159,7 @@ def isfinite(x: Any, /) -> Tensor:
     return apply(OPERATIONS["isfinite"], (x,))
 
 
-def isinf(x: Any, /) -> Tensor:
+def isinf(x: Operand, /) -> Tensor:
     """Whether each element of `x` is infinite.
 
     >>> import pullback as pb
@@ -168,7 +169,7 @@ def isinf(x: Any, /) -> Tensor:
     return apply(OPERATIONS["isinf"], (x,))
 
 
-def isnan(x: Any, /) -> Tensor:
+def isnan(x: Operand, /) -> Tensor:
     """Whether each element of `x` is NaN.
 
     >>> import pullback as pb
@@ -181,7 +182,7 @@ def isnan(x: Any, /) -> Tensor:
 # -- logic and bits -----------------------------------------------------------------------------------
 
 
-def logical_and(x1: Any, x2: Any, /) -> Tensor:
+def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether both of two truth values are true, element by element.
 
     >>> import pullback as pb
@@ -191,7 +192,7 @@ def logical_and(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["logical_and"], (x1, x2))
 
 
-def logical_or(x1: Any, x2: Any, /) -> Tensor:
+def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether at least one of two truth values is true, element by element.
 
     >>> import pullback as pb
@@ -201,7 +202,7 @@ def logical_or(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["logical_or"], (x1, x2))
 
 
-def logical_xor(x1: Any, x2: Any, /) -> Tensor:
+def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Whether exactly one of two truth values is true, element by element.
 
     >>> import pullback as pb
@@ -211,7 +212,7 @@ def logical_xor(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["logical_xor"], (x1, x2))
 
 
-def logical_not(x: Any, /) -> Tensor:
+def logical_not(x: Operand, /) -> Tensor:
     """Whether each truth value in `x` is false.
 
     >>> import pullback as pb
@@ -221,7 +222,7 @@ def logical_not(x: Any, /) -> Tensor:
     return apply(OPERATIONS["logical_not"], (x,))
 
 
-def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
     """The bits that are set in both of two integers, element by element.
 
     >>> import pullback as pb
@@ -231,7 +232,7 @@ def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["bitwise_and"], (x1, x2))
 
 
-def bitwise_or(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
     """The bits that are set in at least one of two integers, element by element.
 
     >>> import pullback as pb
@@ -241,7 +242,7 @@ def bitwise_or(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["bitwise_or"], (x1, x2))
 
 
-def bitwise_xor(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """The bits that are set in exactly one of two integers, element by element.
 
     >>> import pullback as pb
@@ -251,7 +252,7 @@ def bitwise_xor(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["bitwise_xor"], (x1, x2))
 
 
-def bitwise_invert(x: Any, /) -> Tensor:
+def bitwise_invert(x: Operand, /) -> Tensor:
     """Each integer of `x` with all its bits flipped.
 
     >>> import pullback as pb
@@ -261,7 +262,7 @@ def bitwise_invert(x: Any, /) -> Tensor:
     return apply(OPERATIONS["bitwise_invert"], (x,))
 
 
-def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """x1 * 2**x2 for integers, element by element: bits moved to the left.
 
     >>> import pullback as pb
@@ -271,7 +272,7 @@ def bitwise_left_shift(x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["bitwise_left_shift"], (x1, x2))
 
 
-def bitwise_right_shift(x1: Any, x2: Any, /) -> Tensor:
+def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """x1 // 2**x2 for integers, element by element: bits moved to the right.
 
     >>> import pullback as pb

@@ -20,13 +20,12 @@ from .manipulation import unstack
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import A, R
 
 __all__ = ["cond", "scan", "while_loop"]
 
 
-def cond(
-    predicate: Any, true_function: Callable[..., Any], false_function: Callable[..., Any], /, *operands: Any
-) -> Any:
+def cond(predicate: Any, true_function: Callable[..., R], false_function: Callable[..., R], /, *operands: Any) -> R:
     """`true_function(*operands)` if the predicate holds, else `false_function(*operands)`; a tree of tensors.
 
     Only the chosen function is called, and gradients reach its operands and the tensors that it captured. In a compiled
@@ -71,12 +70,12 @@ def cond(
 
 
 def scan(
-    function: Callable[[Any, Any], tuple[Any, Any]],
+    function: Callable[[Any, Any], tuple[R, A]],
     initial: Any,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, A]:
     """Call `carry, y = function(carry, x)` for every slice of `xs` along its first axis, one after the other.
 
     If there are no slices, the function is called once on zeros, to see what its outputs are like.
@@ -155,8 +154,8 @@ def _rolled(
 
 
 def while_loop(
-    condition: Callable[[Any], Any], body: Callable[[Any], Any], initial: Any, max_steps: int | None = None
-) -> Any:
+    condition: Callable[[Any], Any], body: Callable[[Any], R], initial: Any, max_steps: int | None = None
+) -> R:
     """`carry = body(carry)` while `condition(carry)` holds, at most `max_steps` times; the last carry.
 
     Steps are recorded one by one, so every mode of differentiation works. A compiled program whose condition is not

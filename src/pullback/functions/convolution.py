@@ -11,6 +11,7 @@ from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
@@ -18,9 +19,9 @@ Sizes = int | Sequence[int]
 
 
 def conv1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Sizes = 1,
     padding: Sizes | str = 0,
     dilation: Sizes = 1,
@@ -62,9 +63,9 @@ def conv1d(
 
 
 def conv2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Sizes = 1,
     padding: Sizes | str = 0,
     dilation: Sizes = 1,
@@ -110,9 +111,9 @@ def conv2d(
 
 
 def conv3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Sizes = 1,
     padding: Sizes | str = 0,
     dilation: Sizes = 1,
@@ -128,9 +129,9 @@ def conv3d(
 
 
 def conv_transpose1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Sizes = 1,
     padding: Sizes = 0,
     output_padding: Sizes = 0,
@@ -150,9 +151,9 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Sizes = 1,
     padding: Sizes = 0,
     output_padding: Sizes = 0,
@@ -195,9 +196,9 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Sizes = 1,
     padding: Sizes = 0,
     output_padding: Sizes = 0,

@@ -14,6 +14,7 @@ from ..errors import DtypeError
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "__array_api_version__",
@@ -38,7 +39,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """`x` in another dtype; the gradient comes back in the dtype of `x`.
 
     Parameters

@@ -13,6 +13,7 @@ from .sorting import where
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["discretize", "exprel"]
 
@@ -21,7 +22,7 @@ _NEAR = 0.5  # where a series is used, of so many terms that nothing is lost in 
 _TERMS = 16
 
 
-def exprel(x: Any) -> Tensor:
+def exprel(x: ArrayLike) -> Tensor:
     """(exp(x) - 1) / x, which is 1 at zero; digits and gradients of any order stay there, for complex numbers too.
 
     >>> import pullback as pb

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
@@ -11,11 +11,12 @@ from .shapes import broadcast_shapes
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["cdist"]
 
 
-def cdist(x1: Any, x2: Any, /, p: float = 2.0) -> Tensor:
+def cdist(x1: ArrayLike, x2: ArrayLike, /, p: float = 2.0) -> Tensor:
     """The distance of every point of `x1` to every point of `x2`.
 
     Parameters

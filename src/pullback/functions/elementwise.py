@@ -15,6 +15,7 @@ from .trigonometry import atan2
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, Operand
 
 __all__ = [
     "add", "angle", "clip", "conj", "divide", "exp", "expm1", "floor_divide", "imag", "log", "log10", "log1p", "log2",
@@ -27,7 +28,7 @@ __all__ = [
 
 
 @fast_path
-def add(x: Any, y: Any) -> Tensor:
+def add(x: Operand, y: Operand) -> Tensor:
     """The sum x + y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
@@ -38,7 +39,7 @@ def add(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def subtract(x: Any, y: Any) -> Tensor:
+def subtract(x: Operand, y: Operand) -> Tensor:
     """The difference x - y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
@@ -49,7 +50,7 @@ def subtract(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def multiply(x: Any, y: Any) -> Tensor:
+def multiply(x: Operand, y: Operand) -> Tensor:
     """The product x * y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
@@ -60,7 +61,7 @@ def multiply(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def divide(x: Any, y: Any) -> Tensor:
+def divide(x: Operand, y: Operand) -> Tensor:
     """The quotient x / y, element by element; shapes are broadcast, and one of the two may be a number.
 
     >>> import pullback as pb
@@ -71,7 +72,7 @@ def divide(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def floor_divide(x: Any, y: Any) -> Tensor:
+def floor_divide(x: Operand, y: Operand) -> Tensor:
     """The largest integer not above x / y, element by element; its gradient is zero.
 
     >>> import pullback as pb
@@ -82,7 +83,7 @@ def floor_divide(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def remainder(x: Any, y: Any) -> Tensor:
+def remainder(x: Operand, y: Operand) -> Tensor:
     """What is left of `x` divided by `y`: x - y * floor_divide(x, y), which has the sign of `y`.
 
     >>> import pullback as pb
@@ -93,7 +94,7 @@ def remainder(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def pow(x: Any, y: Any) -> Tensor:
+def pow(x: Operand, y: Operand) -> Tensor:
     """`x` to the power `y`, element by element; the gradient in `y` is zero where `x` is not positive.
 
     Parameters
@@ -118,7 +119,7 @@ def pow(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def negative(x: Any) -> Tensor:
+def negative(x: Operand) -> Tensor:
     """-x for each element of `x`.
 
     >>> import pullback as pb
@@ -129,7 +130,7 @@ def negative(x: Any) -> Tensor:
 
 
 @fast_path
-def positive(x: Any) -> Tensor:
+def positive(x: Operand) -> Tensor:
     """+x: the elements of `x` as they are.
 
     >>> import pullback as pb
@@ -140,7 +141,7 @@ def positive(x: Any) -> Tensor:
 
 
 @fast_path
-def square(x: Any) -> Tensor:
+def square(x: Operand) -> Tensor:
     """The square of each element of `x`.
 
     Parameters
@@ -163,7 +164,7 @@ def square(x: Any) -> Tensor:
 
 
 @fast_path
-def sqrt(x: Any) -> Tensor:
+def sqrt(x: Operand) -> Tensor:
     """The square root of each element of `x`.
 
     Parameters
@@ -186,7 +187,7 @@ def sqrt(x: Any) -> Tensor:
 
 
 @fast_path
-def reciprocal(x: Any) -> Tensor:
+def reciprocal(x: Operand) -> Tensor:
     """1 / x for each element of `x`.
 
     >>> import pullback as pb
@@ -196,7 +197,7 @@ def reciprocal(x: Any) -> Tensor:
     return apply(OPERATIONS["reciprocal"], (x,))
 
 
-def rsqrt(x: Any, /) -> Tensor:
+def rsqrt(x: Operand, /) -> Tensor:
     """1 / sqrt(x).
 
     Parameters
@@ -249,7 +250,7 @@ def lerp(x: Any, y: Any, weight: Any, /) -> Tensor:
 
 
 @fast_path
-def exp(x: Any) -> Tensor:
+def exp(x: Operand) -> Tensor:
     """e to the power of each element of `x`.
 
     Parameters
@@ -272,7 +273,7 @@ def exp(x: Any) -> Tensor:
 
 
 @fast_path
-def expm1(x: Any) -> Tensor:
+def expm1(x: Operand) -> Tensor:
     """exp(x) - 1 for each element of `x`, exact for small ones.
 
     >>> import pullback as pb
@@ -283,7 +284,7 @@ def expm1(x: Any) -> Tensor:
 
 
 @fast_path
-def log(x: Any) -> Tensor:
+def log(x: Operand) -> Tensor:
     """The natural logarithm of each element of `x`.
 
     Parameters
@@ -306,7 +307,7 @@ def log(x: Any) -> Tensor:
 
 
 @fast_path
-def log1p(x: Any) -> Tensor:
+def log1p(x: Operand) -> Tensor:
     """log(1 + x) for each element of `x`, exact for small ones.
 
     >>> import pullback as pb
@@ -317,7 +318,7 @@ def log1p(x: Any) -> Tensor:
 
 
 @fast_path
-def log2(x: Any) -> Tensor:
+def log2(x: Operand) -> Tensor:
     """The logarithm to base 2 of each element of `x`.
 
     >>> import pullback as pb
@@ -328,7 +329,7 @@ def log2(x: Any) -> Tensor:
 
 
 @fast_path
-def log10(x: Any) -> Tensor:
+def log10(x: Operand) -> Tensor:
     """The logarithm to base 10 of each element of `x`.
 
     >>> import pullback as pb
@@ -339,7 +340,7 @@ def log10(x: Any) -> Tensor:
 
 
 @fast_path
-def logaddexp(x: Any, y: Any) -> Tensor:
+def logaddexp(x: Operand, y: Operand) -> Tensor:
     """log(exp(x) + exp(y)), element by element, without overflow.
 
     >>> import pullback as pb
@@ -353,7 +354,7 @@ def logaddexp(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def conj(x: Any) -> Tensor:
+def conj(x: Operand) -> Tensor:
     """The complex conjugate of each element of `x`; real numbers stay what they are.
 
     >>> import pullback as pb
@@ -364,7 +365,7 @@ def conj(x: Any) -> Tensor:
 
 
 @fast_path
-def real(x: Any) -> Tensor:
+def real(x: Operand) -> Tensor:
     """The real part of each element of `x`.
 
     >>> import pullback as pb
@@ -375,7 +376,7 @@ def real(x: Any) -> Tensor:
 
 
 @fast_path
-def imag(x: Any) -> Tensor:
+def imag(x: Operand) -> Tensor:
     """The imaginary part of each element of `x`; zero for real numbers.
 
     >>> import pullback as pb
@@ -385,7 +386,7 @@ def imag(x: Any) -> Tensor:
     return apply(OPERATIONS["imag"], (x,))
 
 
-def angle(x: Any, /) -> Tensor:
+def angle(x: ArrayLike, /) -> Tensor:
     """The angle of each complex number of `x` in the plane, in radians; its gradient at zero is zero.
 
     >>> import pullback as pb
@@ -400,7 +401,7 @@ def angle(x: Any, /) -> Tensor:
 
 
 @fast_path
-def maximum(x: Any, y: Any) -> Tensor:
+def maximum(x: Operand, y: Operand) -> Tensor:
     """The larger of `x` and `y`, element by element; where both are equal each has half the gradient.
 
     Parameters
@@ -423,7 +424,7 @@ def maximum(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def minimum(x: Any, y: Any) -> Tensor:
+def minimum(x: Operand, y: Operand) -> Tensor:
     """The smaller of `x` and `y`, element by element; where both are equal each has half the gradient.
 
     Parameters
@@ -445,7 +446,7 @@ def minimum(x: Any, y: Any) -> Tensor:
     return apply(OPERATIONS["minimum"], (x, y))
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
+def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
     """The nearest value that is not below `min` and not above `max`; at a bound the gradient is that of `x`.
 
     Parameters

@@ -19,13 +19,14 @@ from .sorting import searchsorted
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["embedding_bag"]
 
 
 def embedding_bag(
     indices: Any,
-    weight: Any,
+    weight: ArrayLike,
     offsets: Any = None,
     mode: str = "mean",
     *,

@@ -16,6 +16,7 @@ from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like", "tril",
@@ -168,7 +169,9 @@ def empty(shape: Any, *, dtype: Any = None, device: str | None = None, **other: 
 
 
 @hide_others
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
+def full_like(
+    x: ArrayLike, /, fill_value: Any, *, dtype: Any = None, device: str | None = None, **other: Never
+) -> Tensor:
     """A tensor with the shape, dtype and device of `x` that is `fill_value` everywhere.
 
     Parameters
@@ -199,7 +202,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: str | No
 
 
 @hide_others
-def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
+def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """Zeros with the shape, dtype and device of `x`.
 
     Parameters
@@ -228,7 +231,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: str | None = None, **oth
 
 
 @hide_others
-def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
+def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """Ones with the shape, dtype and device of `x`.
 
     Parameters
@@ -255,7 +258,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: str | None = None, **othe
     return full_like(x, 1, dtype=dtype, device=device)
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor with the shape, dtype and device of `x`, whose values do not matter.
 
     >>> import pullback as pb
@@ -479,7 +482,7 @@ def _triangle(name: str, x: Any, k: int) -> Tensor:
     return getattr(TENSORS, name)(x, k)
 
 
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
+def tril(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, zeros above diagonal `k`.
 
     Parameters
@@ -504,7 +507,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return _triangle("tril", x, k)
 
 
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
+def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, zeros below diagonal `k`.
 
     Parameters

@@ -20,6 +20,7 @@ from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["index_add", "put_along_axis", "scatter_add", "take", "take_along_axis"]
 
@@ -111,7 +112,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return _getitem(self, index)
 
 
-def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
+def index_add(x: ArrayLike, index: Any, value: ArrayLike, /) -> Tensor:
     """`x` with `value` added at `x[index]`, once for each time that `index` names a position.
 
     Parameters
@@ -143,7 +144,7 @@ def index_add(x: Any, index: Any, value: Any, /) -> Tensor:
 
 
 @hide_others
-def take(x: Any, indices: Any, /, *, axis: int | None = None, **other: Never) -> Tensor:
+def take(x: ArrayLike, indices: Any, /, *, axis: int | None = None, **other: Never) -> Tensor:
     """The slices of `x` at `indices` along an axis, which must be named unless `x` has only one.
 
     Parameters
@@ -184,7 +185,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None, **other: Never) ->
 
 
 @hide_others
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
+def take_along_axis(x: ArrayLike, indices: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
     """For each position along the other axes, the elements at its own `indices` (broadcast against `x` there).
 
     Parameters
@@ -216,7 +217,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1, **other: Never) 
 
 
 @hide_others
-def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
+def put_along_axis(x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
     """A copy of `x` with `values` where `take_along_axis(x, indices, axis=axis)` would read; the last of several stays.
 
     >>> import pullback as pb
@@ -232,7 +233,7 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, *, axis: int = -1, **ot
 
 
 @hide_others
-def scatter_add(x: Any, indices: Any, values: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
+def scatter_add(x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, **other: Never) -> Tensor:
     """`x` with `values` added where `take_along_axis(x, indices, axis=axis)` would read, repeated positions too.
 
     Parameters

@@ -12,11 +12,12 @@ from .manipulation import moveaxis
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["trapezoid"]
 
 
-def trapezoid(y: Any, x: Any = None, /, dx: Any = 1.0, *, axis: int = -1) -> Tensor:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, /, dx: Any = 1.0, *, axis: int = -1) -> Tensor:
     """The integral of `y` along an axis, taken as straight from each value to the next.
 
     Parameters

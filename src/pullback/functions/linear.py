@@ -19,6 +19,7 @@ from .subscripts import einsum
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, Operand
 
 __all__ = [
     "diag", "diag_embed", "diagonal", "dot", "einsum", "inner", "kron", "linear", "matmul", "matrix_transpose", "outer",
@@ -27,7 +28,7 @@ __all__ = [
 
 
 @fast_path
-def matmul(x: Any, y: Any) -> Tensor:
+def matmul(x: Operand, y: Operand) -> Tensor:
     """The matrix product of matrices, vectors and broadcast stacks of matrices, as the operator @.
 
     Parameters
@@ -51,7 +52,7 @@ def matmul(x: Any, y: Any) -> Tensor:
     return apply(OPERATIONS["matmul"], (x, y))
 
 
-def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
+def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, /) -> Tensor:
     """x @ weight.T + bias in one operation.
 
     Parameters
@@ -94,7 +95,7 @@ def linear(x: Any, weight: Any, bias: Any = None, /) -> Tensor:
 _linear = call_for("linear")
 
 
-def matrix_transpose(x: Any, /) -> Tensor:
+def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """The last two axes of `x` exchanged: the transpose of a matrix, or of each of a stack.
 
     Parameters
@@ -127,7 +128,7 @@ def _matrices(name: str, x: Any) -> Tensor:
     return x
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """The sum of conj(x1) * x2 along an axis; the other axes are broadcast.
 
     >>> import pullback as pb
@@ -141,7 +142,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return apply(OPERATIONS["vecdot"], (x, y), (position,))
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Tensor:
     """The product of all elements of `x1` and `x2`, summed over pairs of axes.
 
     Parameters
@@ -178,7 +179,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     return apply(OPERATIONS["tensordot"], (x, y), ((left, right),))
 
 
-def outer(x1: Any, x2: Any, /) -> Tensor:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """All products of an element of the vector `x1` with one of the vector `x2`.
 
     Parameters
@@ -204,7 +205,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
     return TENSORS.multiply(TENSORS.expand_dims(x, (-1,)), y)
 
 
-def kron(x1: Any, x2: Any, /) -> Tensor:
+def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The Kronecker product: every element of `x1` replaced by itself times `x2`.
 
     >>> import pullback as pb
@@ -220,7 +221,7 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
     return TENSORS.reshape(TENSORS.multiply(left, right), tuple(m * n for m, n in zip(a, b)))
 
 
-def dot(x1: Any, x2: Any, /) -> Tensor:
+def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """NumPy's dot: the sum over the last axis of `x1` and the last but one of `x2` (its only one, for a vector).
 
     Parameters
@@ -246,7 +247,7 @@ def dot(x1: Any, x2: Any, /) -> Tensor:
     return tensordot(x, y, axes=((-1,), (-2 if y.ndim > 1 else -1,)))
 
 
-def inner(x1: Any, x2: Any, /) -> Tensor:
+def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum of products over the last axes of both, without conjugation.
 
     >>> import pullback as pb
@@ -257,7 +258,7 @@ def inner(x1: Any, x2: Any, /) -> Tensor:
     return TENSORS.multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, axes=((-1,), (-1,)))
 
 
-def vdot(x1: Any, x2: Any, /) -> Tensor:
+def vdot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum of conj(x1) * x2 over all elements of two arrays of the same size.
 
     >>> import pullback as pb
@@ -270,7 +271,7 @@ def vdot(x1: Any, x2: Any, /) -> Tensor:
     return vecdot(TENSORS.reshape(x, (x.size,)), TENSORS.reshape(y, (y.size,)))
 
 
-def diag(x: Any, /, k: int = 0) -> Tensor:
+def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
     """NumPy's diag: a matrix with the vector `x` on its diagonal, or the diagonal of the matrix `x`.
 
     Parameters
@@ -302,7 +303,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
     return diagonal(x, offset=k) if x.ndim == 2 else diag_embed(x, offset=k)
 
 
-def diag_embed(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+def diag_embed(x: ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """Matrices with the vectors along the last axis of `x` on their diagonal.
 
     Parameters
@@ -338,7 +339,7 @@ def diag_embed(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     return placed if axes == (-2, -1) else moveaxis(placed, (-2, -1), axes)
 
 
-def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+def diagonal(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """The diagonal of a matrix or of a stack of matrices, `offset` above (or below) the main one.
 
     Rows and columns lie along the last two axes, as in the array API standard, unless `axis1` and `axis2` say where.
@@ -353,7 +354,7 @@ def diagonal(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) ->
     return apply(OPERATIONS["diagonal"], (x,), (as_index(offset),))
 
 
-def trace(x: Any, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: Any = None) -> Tensor:
+def trace(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: Any = None) -> Tensor:
     """The sum along a diagonal of a matrix or of a stack of matrices; small integers are summed in 64 bits.
 
     Parameters

@@ -16,6 +16,7 @@ from .normalization import _floating
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber", "huber_loss", "kl_div",
@@ -50,9 +51,9 @@ def _reduced(losses: Tensor, reduction: str) -> Tensor:
 
 
 def cross_entropy(
-    x: Any,
-    target: Any,
-    weight: Any = None,
+    x: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
@@ -136,7 +137,9 @@ def _check_class_numbers(name: str, x: Tensor, target: Tensor, wanted: str) -> N
         )
 
 
-def nll_loss(x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+def nll_loss(
+    x: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
     """Minus the logarithm of the probability of the right class, for logarithms of probabilities.
 
     `pb.nll_loss(pb.log_softmax(logits, 1), target)` is `pb.cross_entropy(logits, target)`, which is faster.
@@ -218,7 +221,11 @@ def _factor(name: str, label: str, factor: Any, x: Tensor) -> Tensor | None:
 
 
 def binary_cross_entropy_with_logits(
-    x: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+    x: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+    pos_weight: ArrayLike | None = None,
 ) -> Tensor:
     """The cross-entropy of sigmoid(x) and `target` (0, 1 or a probability), for any x without overflow.
 
@@ -253,7 +260,9 @@ def binary_cross_entropy_with_logits(
     return _binary_cross_entropy_with_logits(x, target, *factors, reduction)
 
 
-def binary_cross_entropy(x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(
+    x: ArrayLike, target: ArrayLike, weight: ArrayLike | None = None, reduction: str = "mean"
+) -> Tensor:
     """The cross-entropy of the probabilities `x` and `target`; `binary_cross_entropy_with_logits` is more exact.
 
     Logarithms below -100 count as -100, and slopes are at most 1e12, as in PyTorch: at 0 and 1 both are finite.
@@ -325,7 +334,7 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
     return _reduced(losses, "sum") / max(x.shape[0], 1)
 
 
-def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
+def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     """The square of x - target, by default its mean over all elements.
 
     Parameters
@@ -352,7 +361,7 @@ def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _mse_loss(*_pair("mse_loss", x, target), reduction)
 
 
-def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
+def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Tensor:
     """The absolute value of x - target, by default its mean; its gradient where they are equal is 0.
 
     Parameters
@@ -379,7 +388,7 @@ def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _l1_loss(*_pair("l1_loss", x, target), reduction)
 
 
-def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """d**2 / 2 for a difference d = x - target up to `delta`, and delta (|d| - delta / 2) beyond. Also named `huber`.
 
     Parameters
@@ -410,7 +419,7 @@ def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0)
     return _huber_loss(*_pair("huber_loss", x, target), reduction, float(delta))
 
 
-def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d**2 / (2 beta) for a difference d = x - target below `beta`, and |d| - beta / 2 beyond: `huber_loss` / beta.
 
     Parameters

@@ -36,6 +36,7 @@ from .shapes import (
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "array_split", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flatten", "flip",
@@ -192,7 +193,7 @@ def _several(name: str, arrays: Sequence[Any]) -> list[Tensor]:
 
 
 @hide_others
-def unstack(x: Any, /, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views.
 
     Parameters
@@ -223,7 +224,13 @@ def unstack(x: Any, /, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
 
 @hide_others
 def split(
-    x: Any, /, indices_or_sections: Any = None, *, sizes: Sequence[int] | None = None, axis: int = 0, **other: Never
+    x: ArrayLike,
+    /,
+    indices_or_sections: Any = None,
+    *,
+    sizes: Sequence[int] | None = None,
+    axis: int = 0,
+    **other: Never,
 ) -> tuple[Tensor, ...]:
     """Parts along an axis, as views.
 
@@ -291,7 +298,7 @@ def _split_by_sizes(x: Tensor, indices: Any, sizes: Any, axis: int) -> tuple[Ten
 
 
 @hide_others
-def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
+def array_split(x: ArrayLike, /, indices_or_sections: Any, *, axis: int = 0, **other: Never) -> tuple[Tensor, ...]:
     """`split` along an axis into parts whose sizes may differ by one.
 
     `indices_or_sections` is the number of parts, or the indices at which they begin, as in `split`.
@@ -325,7 +332,7 @@ def array_split(x: Any, /, indices_or_sections: Any, *, axis: int = 0, **other: 
 
 
 @hide_others
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None, **other: Never) -> Tensor:
+def repeat(x: ArrayLike, repeats: Any, /, *, axis: int | None = None, **other: Never) -> Tensor:
     """Each element repeated, so many times in a row; flattened first if `axis` is None.
 
     Parameters
@@ -376,7 +383,7 @@ def _like(array: np.ndarray[Any, Any], x: Tensor) -> Tensor:
     return asarray(array, device=x.device)
 
 
-def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
+def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Tensor:
     """`x` as a whole repeated along each axis.
 
     Parameters
@@ -408,7 +415,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> Tensor:
 _PAD_MODES = {"reflect": "reflect", "edge": "edge", "replicate": "edge", "wrap": "wrap", "circular": "wrap"}
 
 
-def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+def pad(x: ArrayLike, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
     """`x` with a margin.
 
     Parameters
@@ -454,10 +461,11 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
         return apply(OPERATIONS["pad"], (x,), (widths, value))
     if mode not in _PAD_MODES:
         raise ShapeError(f"pad: unknown mode {mode!r}; use constant, {', '.join(_PAD_MODES)}.")
+    padded: Tensor = x
     for axis, pair in enumerate(widths):
         if pair != (0, 0):
             if x.shape[axis] == 0:
-                raise ShapeError(f"pad: axis {axis} of shape {x.shape} is empty: nothing to fill its margin with.")
+                raise ShapeError(f"pad: axis {axis} of shape {padded.shape} is empty: nothing to fill its margin with.")
             indices = np.pad(np.arange(x.shape[axis]), pair, mode=_PAD_MODES[mode])
-            x = apply(OPERATIONS["take"], (x, _like(indices, x)), (axis - x.ndim,))
-    return x
+            padded = apply(OPERATIONS["take"], (padded, _like(indices, x)), (axis - x.ndim,))
+    return padded

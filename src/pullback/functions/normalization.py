@@ -20,6 +20,7 @@ from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "batch_norm", "cosine_similarity", "dropout", "embedding", "group_norm", "instance_norm", "layer_norm", "normalize",
@@ -85,10 +86,10 @@ def _parameter(name: str, label: str, parameter: Any, x: Tensor, axes: tuple[int
 
 
 def layer_norm(
-    x: Any,
+    x: ArrayLike,
     normalized_shape: int | Sequence[int] | None = None,
-    weight: Any = None,
-    bias: Any = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     eps: float = 1e-5,
     *,
     axis: Axis | None = None,
@@ -130,9 +131,9 @@ def layer_norm(
 
 
 def rms_norm(
-    x: Any,
+    x: ArrayLike,
     normalized_shape: int | Sequence[int] | None = None,
-    weight: Any = None,
+    weight: ArrayLike | None = None,
     eps: float | None = None,
     *,
     axis: Axis | None = None,
@@ -171,7 +172,9 @@ def rms_norm(
     return _rms_norm(x, scale, axes, float(eps))
 
 
-def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+def group_norm(
+    x: ArrayLike, num_groups: int, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5
+) -> Tensor:
     """Split axis 1 of `x` (samples, channels, ...) into groups and normalise each sample's groups; see `layer_norm`.
 
     Parameters
@@ -217,7 +220,9 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     return _reshaped(apply(OPERATIONS["layer_norm"], (grouped, *parameters), (axes, float(eps))), x.shape)
 
 
-def instance_norm(x: Any, *, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+def instance_norm(
+    x: ArrayLike, *, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-5
+) -> Tensor:
     """Normalise each channel of each sample by itself, over all axes after it; then scale and shift.
 
     Parameters
@@ -250,11 +255,11 @@ def instance_norm(x: Any, *, weight: Any = None, bias: Any = None, eps: float = 
 
 
 def batch_norm(
-    x: Any,
+    x: ArrayLike,
     running_mean: Any = None,
     running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
@@ -346,7 +351,7 @@ def _with_running_statistics(
     return asarray(apply(OPERATIONS["multiply_add"], (x, factor, offset)), dtype=x.dtype)
 
 
-def dropout(x: Any, p: float = 0.5, training: bool = True, *, generator: Any = None) -> Tensor:
+def dropout(x: ArrayLike, p: float = 0.5, training: bool = True, *, generator: Any = None) -> Tensor:
     """Set each element to zero with probability `p` and divide the others by 1 - p; `x` itself outside training.
 
     Parameters
@@ -383,7 +388,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, *, generator: Any = N
     return _dropout(x, float(p), key, offset)
 
 
-def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+def embedding(indices: Any, weight: ArrayLike, padding_idx: int | None = None) -> Tensor:
     """The rows of `weight` at `indices`: a table of vectors by number.
 
     Parameters
@@ -426,7 +431,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
 
 
 @hide_others
-def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 1e-12, **other: Never) -> Tensor:
+def normalize(x: ArrayLike, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 1e-12, **other: Never) -> Tensor:
     """`x` divided by its norms along `axis`: vectors of length one. A norm below `eps` counts as `eps`.
 
     Parameters
@@ -462,7 +467,7 @@ def normalize(x: Any, axis: Axis | None = -1, *, ord: float = 2.0, eps: float = 
     return divide(x, maximum(norms, eps))
 
 
-def cosine_similarity(x: Any, y: Any, axis: int = -1, eps: float = 1e-8) -> Tensor:
+def cosine_similarity(x: ArrayLike, y: ArrayLike, axis: int = -1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors: the products of `x` and `y` along `axis`, both divided by their norms.
 
     A norm below `eps` counts as `eps`: beside a vector of zeros the result is 0.
@@ -491,7 +496,7 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, eps: float = 1e-8) -> Tens
     return TENSORS.sum(normalize(x, axes, eps=eps) * normalize(y, axes, eps=eps), axes, False)
 
 
-def one_hot(x: Any, num_classes: int | None = None, *, axis: int = -1, dtype: Any = None) -> Tensor:
+def one_hot(x: ArrayLike, num_classes: int | None = None, *, axis: int = -1, dtype: Any = None) -> Tensor:
     """For each class number a vector of zeros with a one at its place.
 
     Parameters

@@ -13,6 +13,7 @@ from .convolution import per_axis, with_samples, without_samples
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
@@ -133,7 +134,7 @@ def _beside(array: Any, x: Tensor) -> Tensor:
     return asarray(np.asarray(array, np.int64), device=x.device)
 
 
-def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
+def pixel_shuffle(x: ArrayLike, upscale_factor: int) -> Tensor:
     """Channels made into finer pixels: `upscale_factor` times as many along height and width.
 
     Parameters
@@ -167,7 +168,7 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
     return TENSORS.reshape(moved, (*stack, channels, height * factor, width * factor))
 
 
-def pixel_unshuffle(x: Any, downscale_factor: int) -> Tensor:
+def pixel_unshuffle(x: ArrayLike, downscale_factor: int) -> Tensor:
     """The opposite of `pixel_shuffle`: blocks of pixels made into channels.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Sequence, overload
 
 from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
@@ -14,6 +14,7 @@ from .convolution import Sizes, per_axis, with_samples, without_samples
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
@@ -25,8 +26,28 @@ __all__ = [
 # -- the largest of a window -------------------------------------------------------------------------------------
 
 
+@overload
 def max_pool1d(
-    x: Any,
+    x: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def max_pool1d(
+    x: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any: ...
+def max_pool1d(
+    x: ArrayLike,
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Sizes = 0,
@@ -47,8 +68,28 @@ def max_pool1d(
     return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@overload
 def max_pool2d(
-    x: Any,
+    x: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def max_pool2d(
+    x: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any: ...
+def max_pool2d(
+    x: ArrayLike,
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Sizes = 0,
@@ -89,8 +130,28 @@ def max_pool2d(
     return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@overload
 def max_pool3d(
-    x: Any,
+    x: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def max_pool3d(
+    x: ArrayLike,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any: ...
+def max_pool3d(
+    x: ArrayLike,
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Sizes = 0,
@@ -107,7 +168,11 @@ def max_pool3d(
     return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def adaptive_max_pool1d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool1d(x: ArrayLike, output_size: Any, return_indices: Literal[False] = False) -> Tensor: ...
+@overload
+def adaptive_max_pool1d(x: ArrayLike, output_size: Any, return_indices: bool = False) -> Any: ...
+def adaptive_max_pool1d(x: ArrayLike, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`, whatever its size.
 
     With `return_indices` the positions come too: (result, indices).
@@ -119,7 +184,11 @@ def adaptive_max_pool1d(x: Any, output_size: Any, return_indices: bool = False) 
     return _adaptive_max_pool("adaptive_max_pool1d", 1, x, output_size, return_indices)
 
 
-def adaptive_max_pool2d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool2d(x: ArrayLike, output_size: Any, return_indices: Literal[False] = False) -> Tensor: ...
+@overload
+def adaptive_max_pool2d(x: ArrayLike, output_size: Any, return_indices: bool = False) -> Any: ...
+def adaptive_max_pool2d(x: ArrayLike, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
     With `return_indices` the positions come too: (result, indices).
@@ -131,7 +200,11 @@ def adaptive_max_pool2d(x: Any, output_size: Any, return_indices: bool = False) 
     return _adaptive_max_pool("adaptive_max_pool2d", 2, x, output_size, return_indices)
 
 
-def adaptive_max_pool3d(x: Any, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool3d(x: ArrayLike, output_size: Any, return_indices: Literal[False] = False) -> Tensor: ...
+@overload
+def adaptive_max_pool3d(x: ArrayLike, output_size: Any, return_indices: bool = False) -> Any: ...
+def adaptive_max_pool3d(x: ArrayLike, output_size: Any, return_indices: bool = False) -> Any:
     """The largest element of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
     With `return_indices` the positions come too: (result, indices).
@@ -147,7 +220,7 @@ def adaptive_max_pool3d(x: Any, output_size: Any, return_indices: bool = False) 
 
 
 def avg_pool1d(
-    x: Any,
+    x: ArrayLike,
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Sizes = 0,
@@ -167,7 +240,7 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    x: Any,
+    x: ArrayLike,
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Sizes = 0,
@@ -209,7 +282,7 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    x: Any,
+    x: ArrayLike,
     kernel_size: Sizes,
     stride: Sizes | None = None,
     padding: Sizes = 0,
@@ -226,7 +299,7 @@ def avg_pool3d(
     return _avg_pool("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover `x`, whatever its size.
 
     >>> import pullback as pb
@@ -236,7 +309,7 @@ def adaptive_avg_pool1d(x: Any, output_size: Any) -> Tensor:
     return _adaptive_avg_pool("adaptive_avg_pool1d", 1, x, output_size)
 
 
-def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
     >>> import numpy as np, pullback as pb
@@ -246,7 +319,7 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Tensor:
     return _adaptive_avg_pool("adaptive_avg_pool2d", 2, x, output_size)
 
 
-def adaptive_avg_pool3d(x: Any, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(x: ArrayLike, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover `x`; None along an axis keeps its size.
 
     >>> import numpy as np, pullback as pb
@@ -269,7 +342,7 @@ _MODES = {
 
 
 def interpolate(
-    x: Any,
+    x: ArrayLike,
     size: Sizes | None = None,
     scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
@@ -324,7 +397,9 @@ def interpolate(
     if size is not None:
         sizes = per_axis("interpolate", "size", size, axes, least=1)
     else:
-        factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * axes
+        factors: tuple[Any, ...] = (
+            tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * axes
+        )
         if len(factors) != axes or not all(isinstance(f, (int, float)) and f > 0 for f in factors):
             raise ShapeError(
                 f"interpolate: scale_factor must be a positive number or {axes} of them, got {scale_factor!r}."

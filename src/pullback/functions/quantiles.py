@@ -17,6 +17,7 @@ from .elementwise import clip, lerp
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["quantile"]
 
@@ -59,7 +60,7 @@ _PLACES: dict[str, Callable[[Any, Any, int], Any]] = {
 _PICKING = frozenset(("lower", "higher", "nearest", "inverted_cdf", "closest_observation"))
 
 
-def quantile(x: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def quantile(x: ArrayLike, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
     """The number below which the share `q` of the elements lies; NaN if one of them is.
 
     Parameters

@@ -17,6 +17,7 @@ from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",
@@ -50,7 +51,7 @@ def _in_dtype(x: Tensor, dtype: Any) -> Tensor:
 
 
 @hide_others
-def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
+def sum(x: ArrayLike, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
     """The sum of all elements, or along an axis or several; small integers and truth values are summed as int64.
 
     Parameters
@@ -81,7 +82,7 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
 
 
 @hide_others
-def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
+def prod(x: ArrayLike, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
     """The product of all elements, or along an axis or several; its gradient is exact where elements are zero.
 
     Parameters
@@ -112,7 +113,7 @@ def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fal
 
 
 @hide_others
-def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def mean(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The arithmetic mean of all elements, or along an axis or several.
 
     Parameters
@@ -149,7 +150,9 @@ def _spread(name: str, x: Any, axis: Any, correction: float, keepdims: bool) -> 
 
 
 @hide_others
-def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, **other: Never) -> Tensor:
+def var(
+    x: ArrayLike, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, **other: Never
+) -> Tensor:
     """The variance: the mean square deviation, with `correction` subtracted from the number of elements.
 
     Parameters
@@ -180,7 +183,9 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 
 @hide_others
-def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, **other: Never) -> Tensor:
+def std(
+    x: ArrayLike, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, **other: Never
+) -> Tensor:
     """The standard deviation, the root of `var`; its gradient is zero where all elements are equal.
 
     Parameters
@@ -211,7 +216,7 @@ def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 
 @hide_others
-def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def max(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The largest element, or that along an axis or several; equal ones share the gradient equally.
 
     Parameters
@@ -245,7 +250,7 @@ def max(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) 
 
 
 @hide_others
-def min(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def min(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The smallest element, or that along an axis or several; equal ones share the gradient equally.
 
     Parameters
@@ -282,7 +287,7 @@ amax, amin = max, min
 
 
 @hide_others
-def median(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The middle one of the sorted elements, or the mean of the middle two; NaN if one of them is.
 
     Parameters
@@ -353,7 +358,7 @@ def _running(name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, in
 
 @hide_others
 def cumulative_sum(
-    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False, **other: Never
+    x: ArrayLike, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False, **other: Never
 ) -> Tensor:
     """The sums of the elements up to each one, that one included; with `include_initial` a zero comes first.
 
@@ -386,7 +391,7 @@ def cumulative_sum(
 
 @hide_others
 def cumulative_prod(
-    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False, **other: Never
+    x: ArrayLike, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False, **other: Never
 ) -> Tensor:
     """The products of the elements up to each one, that one included; with `include_initial` a one comes first.
 
@@ -400,7 +405,7 @@ def cumulative_prod(
 
 
 @hide_others
-def cumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
+def cumsum(x: ArrayLike, /, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
     """The sums of the elements up to each one; without an axis those of all elements in a row.
 
     Parameters
@@ -431,7 +436,7 @@ def cumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None, **other: Ne
 
 
 @hide_others
-def cumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
+def cumprod(x: ArrayLike, /, axis: int | None = None, *, dtype: Any = None, **other: Never) -> Tensor:
     """The products of the elements up to each one; without an axis those of all elements in a row.
 
     Parameters
@@ -464,7 +469,9 @@ def _in_a_row(x: Any) -> Tensor:
 
 
 @hide_others
-def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: Any = None, **other: Never) -> Tensor:
+def diff(
+    x: ArrayLike, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: Any = None, **other: Never
+) -> Tensor:
     """The differences of neighbours, `n` times over.
 
     Parameters
@@ -497,21 +504,20 @@ def diff(x: Any, /, axis: int = -1, *, n: int = 1, prepend: Any = None, append: 
     if n < 0:
         raise ShapeError(f"diff: n must not be negative, got {n}.")
     parts = [asarray(part) for part in (prepend, x, append) if part is not None]
-    if len(parts) > 1 and n > 0:
-        x = TENSORS.concat(parts, along)
+    found: Tensor = TENSORS.concat(parts, along) if len(parts) > 1 and n > 0 else x
     rest = (slice(None),) * (-along - 1)
     for _ in range(n):
-        later = TENSORS.getitem(x, (Ellipsis, slice(1, None), *rest))
-        earlier = TENSORS.getitem(x, (Ellipsis, slice(None, -1), *rest))
-        x = TENSORS.logical_xor(later, earlier) if x.dtype.kind == "bool" else later - earlier
-    return x
+        later = TENSORS.getitem(found, (Ellipsis, slice(1, None), *rest))
+        earlier = TENSORS.getitem(found, (Ellipsis, slice(None, -1), *rest))
+        found = TENSORS.logical_xor(later, earlier) if found.dtype.kind == "bool" else later - earlier
+    return found
 
 
 # -- truth values and places ---------------------------------------------------------------------
 
 
 @hide_others
-def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def all(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """Whether all elements are true (not zero), or all along an axis or several.
 
     Parameters
@@ -540,7 +546,7 @@ def all(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) 
 
 
 @hide_others
-def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def any(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """Whether any element is true (not zero), of all or along an axis or several.
 
     Parameters
@@ -569,7 +575,7 @@ def any(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) 
 
 
 @hide_others
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def count_nonzero(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The number of elements that are not zero, of all or along an axis or several.
 
     >>> import pullback as pb
@@ -582,7 +588,7 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False, **othe
 
 
 @hide_others
-def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The place of the largest element, the first if there are several; without an axis, in the flattened tensor.
 
     Parameters
@@ -611,7 +617,7 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False, **othe
 
 
 @hide_others
-def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False, **other: Never) -> Tensor:
+def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False, **other: Never) -> Tensor:
     """The place of the smallest element, the first if there are several; without an axis, in the flattened tensor.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
@@ -12,6 +12,7 @@ from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, Operand
 
 __all__ = [
     "abs", "ceil", "copysign", "floor", "nextafter", "round", "sign", "signbit", "straight_through", "trunc",
@@ -19,7 +20,7 @@ __all__ = [
 
 
 @fast_path
-def abs(x: Any) -> Tensor:
+def abs(x: Operand) -> Tensor:
     """The absolute value of each element of `x`; its gradient at zero is zero.
 
     Parameters
@@ -42,7 +43,7 @@ def abs(x: Any) -> Tensor:
 
 
 @fast_path
-def sign(x: Any) -> Tensor:
+def sign(x: Operand) -> Tensor:
     """The sign of each element of `x`: -1, 0 or 1; for complex numbers x / abs(x).
 
     >>> import pullback as pb
@@ -53,7 +54,7 @@ def sign(x: Any) -> Tensor:
 
 
 @fast_path
-def copysign(x: Any, y: Any) -> Tensor:
+def copysign(x: Operand, y: Operand) -> Tensor:
     """abs(x) with the sign of y, element by element.
 
     >>> import pullback as pb
@@ -64,7 +65,7 @@ def copysign(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def floor(x: Any) -> Tensor:
+def floor(x: Operand) -> Tensor:
     """The largest integer not above each element of `x`; its gradient is zero.
 
     >>> import pullback as pb
@@ -75,7 +76,7 @@ def floor(x: Any) -> Tensor:
 
 
 @fast_path
-def ceil(x: Any) -> Tensor:
+def ceil(x: Operand) -> Tensor:
     """The smallest integer not below each element of `x`; its gradient is zero.
 
     >>> import pullback as pb
@@ -86,7 +87,7 @@ def ceil(x: Any) -> Tensor:
 
 
 @fast_path
-def trunc(x: Any) -> Tensor:
+def trunc(x: Operand) -> Tensor:
     """The integer part of each element of `x`; its gradient is zero.
 
     >>> import pullback as pb
@@ -97,7 +98,7 @@ def trunc(x: Any) -> Tensor:
 
 
 @fast_path
-def round(x: Any) -> Tensor:
+def round(x: Operand) -> Tensor:
     """The integer nearest to each element of `x`, of two the even one; its gradient is zero.
 
     Parameters
@@ -120,7 +121,7 @@ def round(x: Any) -> Tensor:
 
 
 @fast_path
-def nextafter(x: Any, y: Any) -> Tensor:
+def nextafter(x: Operand, y: Operand) -> Tensor:
     """The number that follows each element of `x` in the direction of `y`.
 
     >>> import pullback as pb
@@ -130,7 +131,7 @@ def nextafter(x: Any, y: Any) -> Tensor:
     return apply(OPERATIONS["nextafter"], (x, y))
 
 
-def signbit(x: Any, /) -> Tensor:
+def signbit(x: Operand, /) -> Tensor:
     """Whether the sign of each element of `x` is negative, -0 included.
 
     >>> import pullback as pb
@@ -140,7 +141,7 @@ def signbit(x: Any, /) -> Tensor:
     return apply(OPERATIONS["signbit"], (x,))
 
 
-def straight_through(x: Any, value: Any) -> Tensor:
+def straight_through(x: ArrayLike, value: ArrayLike) -> Tensor:
     """`value`, with the gradient going to `x` as if that were the result: past rounding, choices and other steps.
 
     Parameters

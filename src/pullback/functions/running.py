@@ -14,6 +14,7 @@ from .axes import negative_axis
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["cummax", "cummin", "logcumsumexp"]
 
@@ -32,7 +33,7 @@ def _running(x: Tensor, along: int, largest: bool) -> tuple[Tensor, Tensor]:
     return TENSORS.take_along_axis(x, indices, along), indices
 
 
-def cummax(x: Any, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
+def cummax(x: ArrayLike, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
     """The largest elements up to each one, that one included, and their places. NaN is larger than any number.
 
     Parameters
@@ -57,7 +58,7 @@ def cummax(x: Any, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
     return _running(*_along("cummax", x, axis), True)
 
 
-def cummin(x: Any, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
+def cummin(x: ArrayLike, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
     """The smallest elements up to each one, that one included, and their places. NaN is smaller than any number.
 
     Parameters

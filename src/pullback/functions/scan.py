@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import tree
-from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..errors import DtypeError, ShapeError
-from ..operations import OPERATIONS
 from .axes import negative_axis
 from .manipulation import concat, expand_dims, flip, reshape, stack
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, R
 
 __all__ = ["associative_scan", "ssm_scan"]
 
 _ssm_scan = call_for("ssm_scan")
 
 
-def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, reverse: bool = False) -> Tensor:
+def ssm_scan(x: ArrayLike, a: Any, b: Any = None, h0: Any = None, axis: int = 0, reverse: bool = False) -> Tensor:
     """h[t] = a[t] h[t-1] + b[t] x[t] along `axis`: the states of a diagonal linear recurrence, at every step.
 
     Parameters
@@ -59,8 +58,8 @@ def ssm_scan(x: Any, a: Any, b: Any = None, h0: Any = None, axis: int = 0, rever
     axis = negative_axis("ssm_scan", axis, x.ndim)
     a = _with_time("a", _operand("a", a), x.shape, axis)
     if b is not None:
-        b = _with_time("b", _operand("b", b), x.shape, axis)
-        x = apply(OPERATIONS["multiply"], (b, x))
+        factor = _with_time("b", _operand("b", b), x.shape, axis)
+        x = factor * x
     if h0 is not None:
         h0 = _operand("h0", h0)
         _check_broadcast("h0", h0, x.shape[:axis] + x.shape[x.ndim + axis + 1 :], "x without its axis of time")
@@ -101,7 +100,7 @@ def _check_broadcast(label: str, value: Tensor, shape: tuple[int, ...], of_what:
         )
 
 
-def associative_scan(function: Callable[[Any, Any], Any], elements: Any, axis: int = 0, reverse: bool = False) -> Any:
+def associative_scan(function: Callable[[Any, Any], R], elements: Any, axis: int = 0, reverse: bool = False) -> R:
     """What an associative operator makes of the first, the first two, the first three, ... slices of some arrays.
 
     It takes about log2(length) rounds, in each of which `function` gets many slices at once.

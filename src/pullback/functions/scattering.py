@@ -14,6 +14,7 @@ from .shapes import broadcast_shapes
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["scatter", "scatter_reduce"]
 
@@ -21,7 +22,7 @@ _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 _OF_SCATTER = {"add": "sum", "multiply": "prod"}
 
 
-def scatter(x: Any, indices: Any, values: Any, /, *, axis: int = -1, reduce: str | None = None) -> Tensor:
+def scatter(x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, reduce: str | None = None) -> Tensor:
     """`x` with `values` where `take_along_axis(x, indices, axis=axis)` would read: written, or joined with it.
 
     Parameters
@@ -57,7 +58,7 @@ def scatter(x: Any, indices: Any, values: Any, /, *, axis: int = -1, reduce: str
 
 
 def scatter_reduce(
-    x: Any, indices: Any, values: Any, /, reduce: str, *, axis: int = -1, include_self: bool = True
+    x: ArrayLike, indices: Any, values: Any, /, reduce: str, *, axis: int = -1, include_self: bool = True
 ) -> Tensor:
     """`x` where `take_along_axis(x, indices, axis=axis)` would read replaced by what `values` that meet there make.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
@@ -11,6 +11,7 @@ from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
@@ -32,7 +33,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def unique_all(x: Any, /) -> UniqueAll:
+def unique_all(x: ArrayLike, /) -> UniqueAll:
     """The different values of `x` in order, where each is first, which of them each element is, and how often each is.
 
     Every NaN counts as different. The gradient of a value goes to its first occurrence.
@@ -47,7 +48,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(values, indices, inverse, counts)
 
 
-def unique_counts(x: Any, /) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /) -> UniqueCounts:
     """The different values of `x` in order, and how often each comes.
 
     >>> import pullback as pb
@@ -58,7 +59,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(values, counts)
 
 
-def unique_inverse(x: Any, /) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
     """The different values of `x` in order, and which of them each element is.
 
     >>> import pullback as pb
@@ -69,7 +70,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(values, inverse)
 
 
-def unique_values(x: Any, /) -> Tensor:
+def unique_values(x: ArrayLike, /) -> Tensor:
     """The different values of `x` in order.
 
     >>> import pullback as pb
@@ -79,7 +80,7 @@ def unique_values(x: Any, /) -> Tensor:
     return unique_all(x).values
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
     """Whether each element of `x1` is one of those of `x2` (or is none of them, if `invert`).
 
     >>> import pullback as pb

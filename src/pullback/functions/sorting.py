@@ -15,6 +15,7 @@ from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike, Operand
 
 __all__ = ["argsort", "masked_fill", "nonzero", "searchsorted", "sort", "topk", "where"]
 
@@ -26,7 +27,7 @@ def _along(name: str, x: Tensor, axis: int) -> tuple[int]:
 
 
 @hide_others
-def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never) -> Tensor:
+def sort(x: ArrayLike, /, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never) -> Tensor:
     """The elements in order along an axis; each gradient goes to where its element came from.
 
     Parameters
@@ -58,7 +59,9 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
 
 
 @hide_others
-def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never) -> Tensor:
+def argsort(
+    x: ArrayLike, /, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never
+) -> Tensor:
     """The places of the elements in sorted order; equal ones keep theirs if `stable`.
 
     Parameters
@@ -90,7 +93,7 @@ def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool
 
 
 @hide_others
-def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True, **other: Never) -> tuple[Tensor, Tensor]:
+def topk(x: ArrayLike, k: int, /, axis: int = -1, *, largest: bool = True, **other: Never) -> tuple[Tensor, Tensor]:
     """The `k` largest (or smallest) elements along an axis in order, and their places.
 
     Parameters
@@ -127,7 +130,7 @@ def topk(x: Any, k: int, /, axis: int = -1, *, largest: bool = True, **other: Ne
     return TENSORS.take_along_axis(x, indices, along[0]), indices
 
 
-def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
     """The places of the elements that are not zero: one tensor of indices per axis.
 
     Parameters
@@ -152,7 +155,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return apply(OPERATIONS["nonzero"], (x,))
 
 
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """The places in the sorted tensor `x1` where the values `x2` would be put: before equal ones, or after ("right").
 
     Parameters
@@ -185,7 +188,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return apply(OPERATIONS["searchsorted"], (x1, asarray(x2), None if sorter is None else asarray(sorter)), (side,))
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
+def where(condition: Any, x1: Operand, x2: Operand, /) -> Tensor:
     """`x1` where `condition` is true, else `x2`; the one not chosen has gradient zero, even if it is not finite.
 
     Parameters
@@ -216,7 +219,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
     return apply(OPERATIONS["where"], (asarray(condition), x1, x2))
 
 
-def masked_fill(x: Any, mask: Any, value: Any, /) -> Tensor:
+def masked_fill(x: ArrayLike, mask: Any, value: ArrayLike, /) -> Tensor:
     """`x` with `value` where `mask` is true; there its gradient is zero, even if it is not finite.
 
     Parameters

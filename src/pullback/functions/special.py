@@ -16,6 +16,7 @@ from .activations import sigmoid
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import Operand
 
 __all__ = [
     "digamma", "erf", "erfc", "erfcx", "erfinv", "expit", "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "logit",
@@ -28,7 +29,7 @@ _polygamma = call_for("polygamma")
 
 
 @fast_path
-def erf(x: Any) -> Tensor:
+def erf(x: Operand) -> Tensor:
     """The error function of each element of `x`: 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.
 
     >>> import pullback as pb
@@ -39,7 +40,7 @@ def erf(x: Any) -> Tensor:
 
 
 @fast_path
-def erfc(x: Any) -> Tensor:
+def erfc(x: Operand) -> Tensor:
     """1 - erf(x), without losing digits where erf(x) is close to 1.
 
     >>> import pullback as pb
@@ -50,7 +51,7 @@ def erfc(x: Any) -> Tensor:
 
 
 @fast_path
-def erfcx(x: Any) -> Tensor:
+def erfcx(x: Operand) -> Tensor:
     """erfc(x) exp(x**2): of moderate size where erfc(x) is too small to be represented.
 
     >>> import pullback as pb
@@ -61,7 +62,7 @@ def erfcx(x: Any) -> Tensor:
 
 
 @fast_path
-def erfinv(x: Any) -> Tensor:
+def erfinv(x: Operand) -> Tensor:
     """The number whose `erf` is x: infinite at -1 and at 1, and not a number outside.
 
     Parameters
@@ -83,7 +84,7 @@ def erfinv(x: Any) -> Tensor:
 
 
 @fast_path
-def ndtr(x: Any) -> Tensor:
+def ndtr(x: Operand) -> Tensor:
     """The distribution function of the standard normal distribution at each element of `x`.
 
     >>> import pullback as pb
@@ -94,7 +95,7 @@ def ndtr(x: Any) -> Tensor:
 
 
 @fast_path
-def log_ndtr(x: Any) -> Tensor:
+def log_ndtr(x: Operand) -> Tensor:
     """log(ndtr(x)), also where ndtr(x) is too small to be represented.
 
     >>> import pullback as pb
@@ -105,7 +106,7 @@ def log_ndtr(x: Any) -> Tensor:
 
 
 @fast_path
-def logit(x: Any) -> Tensor:
+def logit(x: Operand) -> Tensor:
     """log(x / (1 - x)), the inverse of `sigmoid`: infinite at 0 and at 1, and not a number outside.
 
     >>> import pullback as pb
@@ -116,7 +117,7 @@ def logit(x: Any) -> Tensor:
 
 
 @fast_path
-def gammaln(x: Any) -> Tensor:
+def gammaln(x: Operand) -> Tensor:
     """The logarithm of the absolute value of the gamma function at each element of `x`.
 
     >>> import pullback as pb
@@ -127,7 +128,7 @@ def gammaln(x: Any) -> Tensor:
 
 
 @fast_path
-def digamma(x: Any) -> Tensor:
+def digamma(x: Operand) -> Tensor:
     """The derivative of `gammaln` at each element of `x`.
 
     >>> import pullback as pb
@@ -138,7 +139,7 @@ def digamma(x: Any) -> Tensor:
 
 
 @fast_path
-def i0(x: Any) -> Tensor:
+def i0(x: Operand) -> Tensor:
     """The modified Bessel function of the first kind of order 0 at each element of `x`.
 
     >>> import pullback as pb
@@ -149,7 +150,7 @@ def i0(x: Any) -> Tensor:
 
 
 @fast_path
-def i1(x: Any) -> Tensor:
+def i1(x: Operand) -> Tensor:
     """The modified Bessel function of the first kind of order 1 at each element of `x`.
 
     >>> import pullback as pb
@@ -160,7 +161,7 @@ def i1(x: Any) -> Tensor:
 
 
 @fast_path
-def i0e(x: Any) -> Tensor:
+def i0e(x: Operand) -> Tensor:
     """i0(x) exp(-|x|) for each element of `x`: `i0` without overflow.
 
     >>> import pullback as pb
@@ -171,7 +172,7 @@ def i0e(x: Any) -> Tensor:
 
 
 @fast_path
-def i1e(x: Any) -> Tensor:
+def i1e(x: Operand) -> Tensor:
     """i1(x) exp(-|x|) for each element of `x`: `i1` without overflow.
 
     >>> import pullback as pb
@@ -186,7 +187,7 @@ def _xlogy(x: Any, y: Any) -> Tensor:
     return apply(OPERATIONS["xlogy"], (x, y))
 
 
-def xlogy(x: Any, y: Any) -> Tensor:
+def xlogy(x: Operand, y: Operand) -> Tensor:
     """x log(y), and 0 where x is 0, even if y is 0 too.
 
     >>> import pullback as pb
@@ -208,7 +209,7 @@ def _number_beside(number: Any, tensor: TensorBase) -> Any:
     return asarray(number, dtype=tensor.dtype if is_inexact else default_dtype(), device=tensor.device)
 
 
-def polygamma(n: int, x: Any) -> Tensor:
+def polygamma(n: int, x: Operand) -> Tensor:
     """The derivative of order `n` of `digamma`.
 
     >>> import pullback as pb
@@ -224,7 +225,7 @@ def polygamma(n: int, x: Any) -> Tensor:
     return digamma(x) if order == 0 else _polygamma(x, order)
 
 
-def zeta(x: Any, q: Any) -> Tensor:
+def zeta(x: Operand, q: Any) -> Tensor:
     """The sum of (q + k)**-x over k = 0, 1, 2, ...: Hurwitz' zeta function. With q = 1 it is Riemann's.
 
     Parameters

@@ -13,13 +13,14 @@ from .manipulation import concat
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 __all__ = ["cov"]
 
 
 def cov(
     x: Any,
-    y: Any = None,
+    y: ArrayLike | None = None,
     /,
     rowvar: bool = True,
     bias: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..autodiff.apply import apply
 from ..autodiff.fast import fast_path
@@ -10,6 +10,7 @@ from ..operations import OPERATIONS
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import Operand
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "hypot", "sin", "sinh", "tan", "tanh",
@@ -17,7 +18,7 @@ __all__ = [
 
 
 @fast_path
-def sin(x: Any) -> Tensor:
+def sin(x: Operand) -> Tensor:
     """The sine of each element of `x`.
 
     Parameters
@@ -40,7 +41,7 @@ def sin(x: Any) -> Tensor:
 
 
 @fast_path
-def cos(x: Any) -> Tensor:
+def cos(x: Operand) -> Tensor:
     """The cosine of each element of `x`.
 
     Parameters
@@ -63,7 +64,7 @@ def cos(x: Any) -> Tensor:
 
 
 @fast_path
-def tan(x: Any) -> Tensor:
+def tan(x: Operand) -> Tensor:
     """The tangent of each element of `x`, in radians.
 
     >>> import pullback as pb
@@ -74,7 +75,7 @@ def tan(x: Any) -> Tensor:
 
 
 @fast_path
-def asin(x: Any) -> Tensor:
+def asin(x: Operand) -> Tensor:
     """The inverse of the sine, in radians, for each element of `x` from -1 to 1 (NaN outside).
 
     >>> import pullback as pb
@@ -85,7 +86,7 @@ def asin(x: Any) -> Tensor:
 
 
 @fast_path
-def acos(x: Any) -> Tensor:
+def acos(x: Operand) -> Tensor:
     """The inverse of the cosine, in radians, for each element of `x` from -1 to 1 (NaN outside).
 
     >>> import pullback as pb
@@ -96,7 +97,7 @@ def acos(x: Any) -> Tensor:
 
 
 @fast_path
-def atan(x: Any) -> Tensor:
+def atan(x: Operand) -> Tensor:
     """The inverse of the tangent, in radians, for each element of `x`.
 
     >>> import pullback as pb
@@ -107,7 +108,7 @@ def atan(x: Any) -> Tensor:
 
 
 @fast_path
-def sinh(x: Any) -> Tensor:
+def sinh(x: Operand) -> Tensor:
     """The hyperbolic sine of each element of `x`.
 
     >>> import pullback as pb
@@ -118,7 +119,7 @@ def sinh(x: Any) -> Tensor:
 
 
 @fast_path
-def cosh(x: Any) -> Tensor:
+def cosh(x: Operand) -> Tensor:
     """The hyperbolic cosine of each element of `x`.
 
     >>> import pullback as pb
@@ -129,7 +130,7 @@ def cosh(x: Any) -> Tensor:
 
 
 @fast_path
-def tanh(x: Any) -> Tensor:
+def tanh(x: Operand) -> Tensor:
     """The hyperbolic tangent of each element of `x`: a number between -1 and 1.
 
     Parameters
@@ -152,7 +153,7 @@ def tanh(x: Any) -> Tensor:
 
 
 @fast_path
-def asinh(x: Any) -> Tensor:
+def asinh(x: Operand) -> Tensor:
     """The inverse of the hyperbolic sine for each element of `x`.
 
     >>> import pullback as pb
@@ -163,7 +164,7 @@ def asinh(x: Any) -> Tensor:
 
 
 @fast_path
-def acosh(x: Any) -> Tensor:
+def acosh(x: Operand) -> Tensor:
     """The inverse of the hyperbolic cosine for each element of `x` from 1 on (NaN below).
 
     >>> import pullback as pb
@@ -174,7 +175,7 @@ def acosh(x: Any) -> Tensor:
 
 
 @fast_path
-def atanh(x: Any) -> Tensor:
+def atanh(x: Operand) -> Tensor:
     """The inverse of the hyperbolic tangent for each element of `x` from -1 to 1 (NaN outside).
 
     >>> import pullback as pb
@@ -185,7 +186,7 @@ def atanh(x: Any) -> Tensor:
 
 
 @fast_path
-def atan2(x: Any, y: Any) -> Tensor:
+def atan2(x: Operand, y: Operand) -> Tensor:
     """The angle of the point at `y` to the right and `x` up, in radians; its gradient at the origin is zero.
 
     >>> import pullback as pb
@@ -196,7 +197,7 @@ def atan2(x: Any, y: Any) -> Tensor:
 
 
 @fast_path
-def hypot(x: Any, y: Any) -> Tensor:
+def hypot(x: Operand, y: Operand) -> Tensor:
     """The length of the vector (x, y), element by element; its gradient at the origin is zero.
 
     >>> import pullback as pb

@@ -11,6 +11,7 @@ from .arguments import matrices, run
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 
 class EigResult(NamedTuple):
@@ -40,7 +41,7 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """The triangular L with L L^H = x of a positive-definite matrix; raises if it is none.
 
     With `upper` it is U with U^H U = x.
@@ -76,7 +77,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     return TENSORS.conj(transposed) if transposed.dtype.kind == "complex" else transposed
 
 
-def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
+def eigh(x: ArrayLike, /, UPLO: str = "L") -> EighResult:
     """Eigenvalues in ascending order and orthonormal eigenvectors of a symmetric or Hermitian matrix.
 
     Parameters
@@ -101,7 +102,7 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
     return EighResult(*run("eigh", _with_lower("eigh", x, UPLO)))
 
 
-def eigvalsh(x: Any, /, UPLO: str = "L") -> Tensor:
+def eigvalsh(x: ArrayLike, /, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric or Hermitian matrix in ascending order; of its `UPLO` triangle, as of `eigh`.
 
     >>> import pullback as pb
@@ -121,7 +122,7 @@ def _with_lower(name: str, x: Any, UPLO: str) -> Tensor:
     return TENSORS.adjoint(x)
 
 
-def eig(x: Any, /) -> EigResult:
+def eig(x: ArrayLike, /) -> EigResult:
     """Complex eigenvalues and eigenvectors (as columns of norm one) of a square matrix.
 
     Parameters
@@ -143,7 +144,7 @@ def eig(x: Any, /) -> EigResult:
     return EigResult(*run("eig", matrices("eig", x, square=True)))
 
 
-def eigvals(x: Any, /) -> Tensor:
+def eigvals(x: ArrayLike, /) -> Tensor:
     """The complex eigenvalues of a square matrix.
 
     >>> import pullback as pb
@@ -153,7 +154,7 @@ def eigvals(x: Any, /) -> Tensor:
     return run("eigvals", matrices("eigvals", x, square=True))
 
 
-def lu(x: Any, /) -> LUResult:
+def lu(x: ArrayLike, /) -> LUResult:
     """P, L and U with P @ L @ U = x: a permutation, and a lower and an upper triangle, by elimination with pivots.
 
     Parameters
@@ -182,7 +183,7 @@ def lu(x: Any, /) -> LUResult:
     return LUResult(p.detach(), l, u)
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     """Q with orthonormal columns and upper triangular R with Q R = x.
 
     The `mode` is "reduced", or "complete", which makes Q square.
@@ -213,7 +214,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(*run("qr", matrices("qr", x), static=(mode,)))
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular vectors (columns of U, rows of Vh) and singular values in descending order: U diag(S) Vh = x.
 
     Parameters
@@ -238,7 +239,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*run("svd", matrices("svd", x), static=(bool(full_matrices),)))
 
 
-def svdvals(x: Any, /) -> Tensor:
+def svdvals(x: ArrayLike, /) -> Tensor:
     """The singular values of a matrix in descending order.
 
     >>> import pullback as pb

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .arguments import matrices, run
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 
 class SlogdetResult(NamedTuple):
@@ -15,7 +16,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-def det(x: Any, /) -> Tensor:
+def det(x: ArrayLike, /) -> Tensor:
     """The determinant of a square matrix; first and second derivatives are right for singular matrices too.
 
     Parameters
@@ -37,7 +38,7 @@ def det(x: Any, /) -> Tensor:
     return run("det", matrices("det", x, square=True))
 
 
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Sign (or phase) of the determinant, and the logarithm of its absolute value; 0 and -inf for a singular matrix.
 
     >>> import pullback as pb

@@ -15,6 +15,7 @@ from .decompositions import svd, svdvals
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 
 class LstsqResult(NamedTuple):
@@ -24,7 +25,7 @@ class LstsqResult(NamedTuple):
     singular_values: Tensor
 
 
-def pinv(x: Any, /, *, rtol: Any = None, atol: float | None = None) -> Tensor:
+def pinv(x: ArrayLike, /, *, rtol: Any = None, atol: float | None = None) -> Tensor:
     """The Moore-Penrose inverse, in which small singular values count as zero.
 
     At a matrix of lower rank the inverse jumps; its gradient there is the one along matrices of the same rank. Where
@@ -79,7 +80,7 @@ def _of_larger_values(x: Tensor, rtol: Any, atol: float) -> Tensor:
     return matmul(x, matmul(TENSORS.adjoint(right), right))
 
 
-def lstsq(x1: Any, x2: Any, /, rcond: float | None = None) -> LstsqResult:
+def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> LstsqResult:
     """What comes closest to a solution of x1 @ out = x2: the sum of squares of the rest is least.
 
     If several do, the smallest of them. The gradient is right where `x1` has full rank; at lower rank it is the one
@@ -125,7 +126,7 @@ def lstsq(x1: Any, x2: Any, /, rcond: float | None = None) -> LstsqResult:
     return LstsqResult(solution, residuals, matrix_rank(x, rtol=rcond), svdvals(x))
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
     """The number of singular values above `rtol` times the largest one.
 
     >>> import pullback as pb

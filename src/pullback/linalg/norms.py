@@ -14,9 +14,10 @@ from .decompositions import svdvals
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 
-def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(x: ArrayLike, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors or of matrices, as NumPy's `norm` gives it; `vector_norm` and `matrix_norm` are its parts.
 
     Parameters
@@ -60,7 +61,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
 
 def vector_norm(
-    x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2
+    x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2
 ) -> Tensor:
     """The norm of vectors along one or more axes, or of all elements: sum(abs(x)**ord)**(1/ord).
 
@@ -94,7 +95,7 @@ def vector_norm(
     return run("vector_norm", x, static=(axes, bool(keepdims), ord))
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """The norm of matrices: "fro", "nuc", 1 and -1 (column sums), inf and -inf (row sums), 2 and -2 (singular values).
 
     >>> import pullback as pb

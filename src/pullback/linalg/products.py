@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
@@ -15,9 +15,10 @@ from .solving import inv
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements along an axis; the other axes are broadcast.
 
     >>> import pullback as pb
@@ -31,7 +32,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return run("cross", x, y, static=(position,))
 
 
-def matrix_power(x: Any, n: int, /) -> Tensor:
+def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """A square matrix multiplied by itself, `n` factors; the inverse's power for negative `n`.
 
     >>> import pullback as pb
@@ -54,7 +55,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         square = matmul(square, square)
 
 
-def matrix_exp(x: Any, /) -> Tensor:
+def matrix_exp(x: ArrayLike, /) -> Tensor:
     """The exponential of a square matrix or of a stack: I + x + x @ x / 2 + x @ x @ x / 6 + ...
 
     Parameters

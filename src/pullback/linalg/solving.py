@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..autodiff.creation import asarray
 from ..autodiff.tables import TENSORS
@@ -13,9 +13,10 @@ from .arguments import matrices, numbers, run
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
+    from ..typing import ArrayLike
 
 
-def inv(x: Any, /) -> Tensor:
+def inv(x: ArrayLike, /) -> Tensor:
     """The inverse of a square matrix.
 
     Parameters
@@ -43,7 +44,7 @@ def inv(x: Any, /) -> Tensor:
     return run("inv", matrices("inv", x, square=True))
 
 
-def solve(x1: Any, x2: Any, /) -> Tensor:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The solution of x1 @ out = x2.
 
     Parameters
@@ -81,8 +82,8 @@ _TRANSPOSED = {0: "N", "N": "N", 1: "T", "T": "T", 2: "C", "C": "C"}
 
 
 def solve_triangular(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     lower: bool | None = None,
@@ -142,7 +143,7 @@ def _substituted(name: str, x: Tensor, y: Tensor, lower: bool, unit: bool) -> Te
     return run("solve_triangular", x, y, static=(lower, unit))
 
 
-def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky_solve(x1: ArrayLike, x2: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """The solution of A @ out = x1 for a positive-definite A = x2 @ x2^H, whose triangular factor `x2` is given.
 
     Parameters

@@ -6,3 +6,7 @@ from .network import Mlp
 from .scratch import Scratch
 
 __all__ = ["Mlp", "MlpGradients", "Scratch", "losses"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -67,27 +67,27 @@ class MlpGradients:
     # -- what users read and write ------------------------------------------------------------------
 
     @property
-    def d_output(self) -> Any:
+    def d_output(self) -> np.ndarray[Any, Any]:
         """The (batch, out) array that the loss writes dL/d(output) into, a row per sample."""
         return self._d_output
 
     @property
-    def d_input(self) -> Any:
+    def d_input(self) -> np.ndarray[Any, Any]:
         """dL/d(input) as of the most recent backward, in the shape of its input."""
         if self._shown is None:
             raise ShapeError("d_input: these gradients were made with `input_gradient=False`.")
         return self._shown
 
     @property
-    def parameters(self) -> Any:
+    def parameters(self) -> np.ndarray[Any, Any]:
         """The gradients of all parameters as one vector, in the order of `mlp.parameters`."""
         return self._flat
 
-    def d_weights(self, layer: int) -> Any:
+    def d_weights(self, layer: int) -> np.ndarray[Any, Any]:
         """The gradient of a layer's weights, (out, in); a view that can be written to."""
         return self._layout.weights(self._flat, layer)
 
-    def d_biases(self, layer: int) -> Any:
+    def d_biases(self, layer: int) -> np.ndarray[Any, Any]:
         """The gradient of a layer's biases, (out,); a view that can be written to."""
         return self._layout.biases(self._flat, layer)
 

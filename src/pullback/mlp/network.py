@@ -110,18 +110,18 @@ class Mlp:
         return self._layout.dtype
 
     @property
-    def parameters(self) -> Any:
+    def parameters(self) -> np.ndarray[Any, Any]:
         """All parameters as one vector: the weights and the biases of the first layer, of the second, ...
 
         Write into it to change them.
         """
         return self._parameters
 
-    def weights(self, layer: int) -> Any:
+    def weights(self, layer: int) -> np.ndarray[Any, Any]:
         """A layer's weights, (out, in); a view that can be written to."""
         return self._layout.weights(self._parameters, layer)
 
-    def biases(self, layer: int) -> Any:
+    def biases(self, layer: int) -> np.ndarray[Any, Any]:
         """A layer's biases, (out,); a view that can be written to."""
         return self._layout.biases(self._parameters, layer)
 
@@ -169,7 +169,7 @@ class Mlp:
         """
         return MlpGradients(self, batch, input_gradient)
 
-    def forward(self, x: Any, scratch: Scratch) -> Any:
+    def forward(self, x: Any, scratch: Scratch) -> np.ndarray[Any, Any]:
         """The outputs for one sample (in,) or for several (samples, in), as (out,) or (samples, out).
 
         The result is a view of the scratch: the next forward pass overwrites it. Nothing is allocated if `x` is
@@ -322,7 +322,7 @@ class Mlp:
 
         return evaluate(self, x, y, loss, metrics, batch_size)
 
-    def predict(self, x: Any) -> Any:
+    def predict(self, x: Any) -> np.ndarray[Any, Any]:
         """The outputs for one sample or many, as a new array.
 
         Parameters

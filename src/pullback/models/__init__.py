@@ -9,3 +9,7 @@ from .saving import save
 from .sizes import llama3, qwen2, qwen3
 
 __all__ = ["Cache", "DecoderConfig", "Generation", "LanguageModel", "llama3", "load", "qwen2", "qwen3", "save"]
+
+
+def __dir__() -> list[str]:
+    return __all__

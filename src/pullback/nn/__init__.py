@@ -84,9 +84,29 @@ from .state_space import (
 )
 from .transformer import TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer
 
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d",
+    "BatchNorm2d", "BatchNorm3d", "CausalConv1d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d",
+    "Dropout2d", "Dropout3d", "ELU", "Embedding", "Flatten", "GELU", "GLU", "GRU", "GRUCell", "GroupNorm",
+    "Hardsigmoid", "Hardswish", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "KLDivLoss", "L1Loss", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax",
+    "MSELoss", "Mamba", "Mamba2", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MinGRU", "Mish", "Module", "ModuleDict",
+    "ModuleList", "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "RMSNorm", "RNN", "RNNCell", "RWKV",
+    "RWKVChannelMixing", "RWKVTimeMixing", "ReLU", "ReLU6", "S4D", "S5", "SELU", "Sequential", "SiLU", "Sigmoid",
+    "SmoothL1Loss", "Softmax", "Softplus", "StateSpaceLayer", "StateSpaceModel", "Tanh", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "functional_call",
+    "init", "project",
+]  # fmt: skip
+
 if not _typing.TYPE_CHECKING:  # type checkers know the names without it
 
     def __getattr__(name: str) -> object:
         from ..pytorch_names import missing
 
         raise missing(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

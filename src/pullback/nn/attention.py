@@ -202,7 +202,7 @@ class MultiheadAttention(Module):
 
     def _heads(self, query: Tensor, key: Tensor, value: Tensor, single: bool) -> list[Tensor]:
         """Query, key and value as (samples, heads, length, width of a head)."""
-        weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        weights: list[Any] = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         bias = self.in_proj_bias
         if self.in_proj_weight is not None and query is key is value:
             together = self._by_head(linear(query, self.in_proj_weight, bias), single)

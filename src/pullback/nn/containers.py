@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Iterator, Mapping, Self
 
 from ..errors import ConfigurationError, IndexingError
+from ..tensors.tensor import Tensor
 from .module import Module
 
 
@@ -110,7 +111,7 @@ class Sequential(_Numbered):
         else:
             self._fill([("0", module) for module in modules])
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any) -> Tensor:
         for module in self:
             x = module(x)
         return x

@@ -23,6 +23,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def _written(tensor: Tensor, values: Any) -> Tensor:
     with modes.no_grad():
         tensor[...] = values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any, Callable, Iterable, Iterator, Mapping, Self
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Self
 
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
@@ -15,6 +15,9 @@ from ..pytorch_names import present, tell_of_missing
 from ..tensors.tensor import Tensor
 from . import hooks, naming, placement, state
 from .rebuilding import from_tree, to_tree
+
+if TYPE_CHECKING:
+    from ..typing import HasForward, P, R
 
 _PARAMETER, _BUFFER, _UNSAVED = "parameter", "buffer", "buffer that is not saved"
 _UNGUARDED = frozenset(("_kinds", "_slots"))
@@ -84,13 +87,13 @@ class Module:
         copy.__dict__.update(self.__dict__, _kinds=dict(self._kinds), _slots=dict(self._slots))
         return copy
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if self._hooks is None:
+            if self._hooks is None:  # type: ignore[attr-defined]
                 return self.forward(*args, **kwargs)
-            return hooks.call(self, self._hooks, args, kwargs)
+            return hooks.call(self, self._hooks, args, kwargs)  # type: ignore[attr-defined, arg-type]
         except naming.NAMED as error:
-            naming.name_layer(error, self, (*args, *kwargs.values()))
+            naming.name_layer(error, self, (*args, *kwargs.values()))  # type: ignore[arg-type]
             raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -189,7 +189,7 @@ class _Adaptive(Module):
     def __init__(self, output_size: Any) -> None:
         self.output_size = output_size
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any) -> Tensor:
         return type(self).function(x, self.output_size)
 
     def extra_repr(self) -> str:

@@ -143,7 +143,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
 
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Tensor:
         """What all layers make of `src`, in its shape. Calling the module calls this.
 
         `mask` (queries, keys) and `src_key_padding_mask` (samples, keys) hide where they are True; `is_causal` hides

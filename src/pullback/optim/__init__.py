@@ -21,9 +21,19 @@ from .scaling import LossScaler
 from .scheduler import Scheduler
 from .sgd import SGD
 
+__all__ = [
+    "Accumulation", "Adafactor", "Adagrad", "Adam", "AdamW", "ExponentialMovingAverage", "LAMB", "LBFGS", "Lion",
+    "LossScaler", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "SGD", "Scheduler", "clip_global_norm",
+    "clip_value", "schedules",
+]  # fmt: skip
+
 if not _typing.TYPE_CHECKING:  # type checkers know the names without it
 
     def __getattr__(name: str) -> object:
         from ..pytorch_names import missing
 
         raise missing(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

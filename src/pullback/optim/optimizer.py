@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Iterable, Mapping, Sequence, overload
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from . import overflow, state
 from .arithmetic import Arithmetic, arithmetic_of
 from .options import check_options
 from .slots import Joined, ScratchPool, Slot
+
+if TYPE_CHECKING:
+    from ..typing import R
 
 __all__ = ["Optimizer"]
 
@@ -195,6 +198,10 @@ class Optimizer:
 
     # -- steps -------------------------------------------------------------------------------------
 
+    @overload
+    def step(self, grads: Callable[[], R]) -> R: ...
+    @overload
+    def step(self, grads: Gradients | Sequence[Any] | None = None) -> None: ...
     def step(self, grads: Any = None) -> Any:
         """Update the parameters.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..autodiff.recipe import Recipe
 from ..errors import ConfigurationError, DtypeError, GradientError
 from ..operations import OPERATIONS
 from ..tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..typing import A
 
 __all__ = ["LossScaler"]
 
@@ -99,7 +102,7 @@ class LossScaler:
         """The factor that losses are multiplied by now; 1 if not enabled."""
         return self._scale if self.enabled else 1.0
 
-    def scale(self, losses: Any) -> Any:
+    def scale(self, losses: A) -> A:
         """A loss, or a tree of `losses`, times the scale."""
         return tree.map(self._scaled, losses) if self.enabled else losses
 

@@ -20,6 +20,10 @@ from ..errors import ConfigurationError
 __all__ = ["Constant", "Cosine", "Exponential", "Linear", "OneCycle", "Plateau", "Schedule", "Step"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """The base of all schedules: a subclass gives `factor(step)`, counted from the end of the `warmup`.

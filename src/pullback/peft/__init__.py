@@ -9,3 +9,7 @@ __all__ = [
     "LoraConfig", "LoraLinear", "adapter_state", "add_lora", "load_adapter", "merge", "remove", "save_adapter",
     "unmerge",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

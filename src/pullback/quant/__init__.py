@@ -13,3 +13,7 @@ __all__ = [
     "Deviation", "QuantizationAwareLinear", "QuantizedLinear", "dequantize", "deviations", "fake_quantize", "packed",
     "prepare", "quantize",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,3 +3,7 @@
 from .gradient_tape import GradientTape
 
 __all__ = ["GradientTape"]
+
+
+def __dir__() -> list[str]:
+    return __all__

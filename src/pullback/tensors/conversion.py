@@ -77,7 +77,7 @@ class Conversions(GradientMethods):
         refuse_tracked(self, "numpy()")
         return backends.NUMPY.read_only(values_of(self))
 
-    def item(self) -> Any:
+    def item(self) -> float:
         """The only element as a Python number, also of a tensor that requires a gradient.
 
         Returns

@@ -19,6 +19,7 @@ from ..operations import OPERATIONS
 from .printing import is_formatting
 
 if TYPE_CHECKING:
+    from ..typing import ArrayLike
     from .tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,54 +34,54 @@ class Arithmetic(TensorBase):
     __slots__ = ()
 
     @fast_operator("add")
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["add"], self, other)
 
     __radd__ = __add__  # the order does not matter, so nothing need be called in between
 
     @fast_operator("subtract")
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["subtract"], self, other)
 
     def __rsub__(self, other: Any, /) -> Tensor:
         return Arithmetic.__sub__(other, self)
 
     @fast_operator("multiply")
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["multiply"], self, other)
 
     __rmul__ = __mul__  # the order does not matter, so nothing need be called in between
 
     @fast_operator("divide")
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["divide"], self, other)
 
     def __rtruediv__(self, other: Any, /) -> Tensor:
         return Arithmetic.__truediv__(other, self)
 
     @fast_operator("floor_divide")
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["floor_divide"], self, other)
 
     def __rfloordiv__(self, other: Any, /) -> Tensor:
         return Arithmetic.__floordiv__(other, self)
 
     @fast_operator("remainder")
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["remainder"], self, other)
 
     def __rmod__(self, other: Any, /) -> Tensor:
         return Arithmetic.__mod__(other, self)
 
     @fast_operator("pow")
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["pow"], self, other)
 
     def __rpow__(self, other: Any, /) -> Tensor:
         return Arithmetic.__pow__(other, self)
 
     @fast_operator("matmul")
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: ArrayLike) -> Tensor:
         return operate(OPERATIONS["matmul"], self, other)
 
     def __rmatmul__(self, other: Any, /) -> Tensor:
@@ -98,10 +99,10 @@ class Arithmetic(TensorBase):
     def __abs__(self) -> Tensor:
         return apply(OPERATIONS["abs"], (self,))
 
-    def __divmod__(self, other: Any, /) -> Any:
+    def __divmod__(self, other: ArrayLike, /) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any, /) -> Any:
+    def __rdivmod__(self, other: Any, /) -> tuple[Tensor, Tensor]:
         return other // self, other % self
 
     def __round__(self, digits: int | None = None, /) -> Tensor:
@@ -147,51 +148,51 @@ class Comparisons(TensorBase):
         return operate(OPERATIONS["not_equal"], self, other)
 
     @plain_operator("less")
-    def __lt__(self, other: Any, /) -> Tensor:
+    def __lt__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["less"], self, other)
 
     @plain_operator("less_equal")
-    def __le__(self, other: Any, /) -> Tensor:
+    def __le__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["less_equal"], self, other)
 
     @plain_operator("greater")
-    def __gt__(self, other: Any, /) -> Tensor:
+    def __gt__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["greater"], self, other)
 
     @plain_operator("greater_equal")
-    def __ge__(self, other: Any, /) -> Tensor:
+    def __ge__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["greater_equal"], self, other)
 
     @plain_operator("bitwise_and")
-    def __and__(self, other: Any, /) -> Tensor:
+    def __and__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["bitwise_and"], self, other)
 
     def __rand__(self, other: Any, /) -> Tensor:
         return operate(OPERATIONS["bitwise_and"], other, self)
 
     @plain_operator("bitwise_or")
-    def __or__(self, other: Any, /) -> Tensor:
+    def __or__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["bitwise_or"], self, other)
 
     def __ror__(self, other: Any, /) -> Tensor:
         return operate(OPERATIONS["bitwise_or"], other, self)
 
     @plain_operator("bitwise_xor")
-    def __xor__(self, other: Any, /) -> Tensor:
+    def __xor__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["bitwise_xor"], self, other)
 
     def __rxor__(self, other: Any, /) -> Tensor:
         return operate(OPERATIONS["bitwise_xor"], other, self)
 
     @plain_operator("bitwise_left_shift")
-    def __lshift__(self, other: Any, /) -> Tensor:
+    def __lshift__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["bitwise_left_shift"], self, other)
 
     def __rlshift__(self, other: Any, /) -> Tensor:
         return operate(OPERATIONS["bitwise_left_shift"], other, self)
 
     @plain_operator("bitwise_right_shift")
-    def __rshift__(self, other: Any, /) -> Tensor:
+    def __rshift__(self, other: ArrayLike, /) -> Tensor:
         return operate(OPERATIONS["bitwise_right_shift"], self, other)
 
     def __rrshift__(self, other: Any, /) -> Tensor:

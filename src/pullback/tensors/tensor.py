@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..autodiff.base import complete
 from ..autodiff.forward import Dual, dual
 from ..pytorch_names import present, tell_of_missing
@@ -55,7 +57,12 @@ class Tensor(
     """
 
     __slots__ = ()
-    __hash__ = object.__hash__
+    if TYPE_CHECKING:  # which know a class with `__eq__` to have none, and its subclasses too
+
+        def __hash__(self) -> int: ...
+
+    else:
+        __hash__ = object.__hash__
 
     def __dir__(self) -> list[str]:
         return present(self, super().__dir__())

@@ -25,6 +25,7 @@ from ..functions.indexing import canonical_index
 from ..operations import OPERATIONS, Operation
 
 if TYPE_CHECKING:
+    from ..typing import ArrayLike
     from .tensor import Tensor
 
 _ndarray = np.ndarray
@@ -120,7 +121,7 @@ def _write(tensor: Any, name: str, other: Any) -> bool:
     )
 
 
-def in_place(name: str) -> Callable[[Any, Any], Tensor]:
+def in_place(name: str) -> Callable[[Any, ArrayLike], Tensor]:
     """The in-place operator of an operation with two inputs."""
     operation = OPERATIONS[name]
     kernel = getattr(NUMPY_TABLE.xp, operation.name)

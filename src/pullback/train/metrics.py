@@ -17,6 +17,10 @@ from .number_metrics import mae, mse, r2
 __all__ = ["Metric", "accuracy", "collect", "f1", "mae", "mse", "r2", "top_k_accuracy"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 # -- classes ----------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, wraps
-from typing import Any, Callable, Never
+from typing import TYPE_CHECKING, Any, Callable, Concatenate, Literal, Never, overload
 
 from .. import tree
 from ..autodiff.base import resolved
@@ -31,6 +31,9 @@ from .lifting import (
     separated,
 )
 from .reverse import grad, jacrev, vjp
+
+if TYPE_CHECKING:
+    from ..typing import A, Derivative, NumPyFunction, OneArray, P, R, SameArguments, X
 
 __all__ = ["hessian", "hvp", "jacfwd", "jvp"]
 
@@ -70,6 +73,10 @@ def _tangent(x: Any, level: int) -> Any:
     return TENSORS.zeros_like(x if isinstance(x, Tensor) else asarray(x))
 
 
+@overload
+def jvp(f: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
+@overload
+def jvp(f: Callable[..., tuple[R, A]], primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[R, R, A]: ...
 def jvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The output of `f` at `primals`, and how it changes in the direction of `tangents`: (output, tangent).
 
@@ -125,6 +132,14 @@ def _directions(transform: str, primals: Any, tangents: Any) -> tuple[Arguments,
     return arguments, moving
 
 
+@overload
+def jacfwd(f: NumPyFunction, argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[..., Any]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[X, P], OneArray], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Derivative[X, P]: ...
+@overload
+def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[P, Any]: ...
 @hide_others
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the Jacobian of `f`, column by column, by forward mode: best for few arguments.
@@ -223,6 +238,14 @@ def _assembled(x: Tensor, tangents: Tensor | None, done: Push, k: int) -> Tensor
         return TENSORS.reshape(moved, out.shape + x.shape)
 
 
+@overload
+def hessian(f: NumPyFunction, argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[..., Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[X, P], OneArray], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Derivative[X, P]: ...
+@overload
+def hessian(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[P, Any]: ...
 @hide_others
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the second derivatives of `f`.
@@ -255,6 +278,12 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: N
     return jacrev(jacrev(f, argnums, has_aux), argnums, has_aux)
 
 
+@overload
+def hvp(f: Function, primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[Any, ...]: ...
+@overload
+def hvp(
+    f: Callable[..., tuple[Any, A]], primals: Any, tangents: Any, has_aux: Literal[True]
+) -> tuple[tuple[Any, ...], A]: ...
 def hvp(f: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The Hessian of the scalar function `f` at `primals` times `tangents`, without making the Hessian.
 

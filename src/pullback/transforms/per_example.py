@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import wraps
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Callable, Concatenate, Literal, overload
 
 from .. import backends
 from ..autodiff.base import make, resolved
@@ -19,6 +19,9 @@ from .lifting import Argnums, Arguments, Function, check_function
 from .reverse import Pass, differentiable_scalar, grad
 from .vmap import vmap
 
+if TYPE_CHECKING:
+    from ..typing import Derivative, P, SameArguments, T
+
 __all__ = ["per_example_grad", "per_example_norms"]
 
 #: Operations that only put a matrix into another order, which its norm does not depend on.
@@ -27,6 +30,22 @@ _REORDERING = frozenset(("matrix_transpose", "permute_dims", "reshape", "expand_
 _PRODUCTS = {"matmul": ("x", "y"), "linear": ("x", "weight")}
 
 
+@overload
+def per_example_grad(
+    f: Callable[Concatenate[T, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    in_axes: Any = None,
+    randomness: str = "different",
+) -> Derivative[T, P]: ...
+@overload
+def per_example_grad(
+    f: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    in_axes: Any = None,
+    randomness: str = "different",
+) -> SameArguments[P, Any]: ...
 def per_example_grad(
     f: Function, argnums: Argnums = 0, has_aux: bool = False, in_axes: Any = None, randomness: str = "different"
 ) -> Function:
@@ -73,8 +92,8 @@ def per_example_grad(
 
 
 def per_example_norms(
-    f: Function, argnums: Argnums = 0, in_axes: Any = None, randomness: str = "different"
-) -> Function:
+    f: Callable[P, Any], argnums: Argnums = 0, in_axes: Any = None, randomness: str = "different"
+) -> SameArguments[P, Any]:
     """The function that gives the norm of the gradient of `f` for every example of a batch.
 
     That of a matrix that rows are multiplied by follows from the rows and their cotangents: its gradient is not made,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Callable, Concatenate, Literal, Never, overload
 
 from .. import backends, modes, tree
 from ..autodiff import guard
@@ -35,6 +35,20 @@ from .lifting import (
     running,
     separated,
 )
+
+if TYPE_CHECKING:
+    from ..typing import (
+        A,
+        Derivative,
+        NumPyFunction,
+        OneArray,
+        P,
+        R,
+        SameArguments,
+        T,
+        ValueAndDerivative,
+        X,
+    )
 
 __all__ = ["grad", "jacrev", "stop_gradient", "value_and_grad", "vjp"]
 
@@ -96,6 +110,18 @@ def _level(x: Tensor) -> Any:
     return x._raw.level if type(x._raw) is Stack else None
 
 
+@overload
+def grad(f: Derivative[T, P], argnums: Literal[0] = 0, has_aux: Literal[False] = False) -> Derivative[T, P]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[T, P], Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Derivative[T, P]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[T, P], tuple[Any, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+) -> SameArguments[Concatenate[T, P], tuple[T, A]]: ...
+@overload
+def grad(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[P, Any]: ...
 @hide_others
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the gradient of `f`, which must return a real scalar.
@@ -137,6 +163,14 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Neve
     return gradient
 
 
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[T, P], R], argnums: Literal[0] = 0, has_aux: bool = False
+) -> ValueAndDerivative[T, P, R]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False
+) -> SameArguments[P, tuple[R, Any]]: ...
 @hide_others
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the value of `f` and its gradient together.
@@ -224,6 +258,16 @@ def _check_scalar(transform: str, output: Tensor) -> None:
         )
 
 
+@overload
+def vjp(
+    f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], A]: ...
+@overload
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The output of `f` at `primals`, and a function that pulls gradients back through it: (output, pullback).
 
@@ -267,6 +311,14 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     return (output, pullback, done.lowered(done.aux)) if has_aux else (output, pullback)
 
 
+@overload
+def jacrev(f: NumPyFunction, argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[..., Any]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[X, P], OneArray], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Derivative[X, P]: ...
+@overload
+def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> SameArguments[P, Any]: ...
 @hide_others
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Never) -> Function:
     """The function that gives the Jacobian of `f`, row by row, by reverse mode: best for few outputs.
@@ -370,7 +422,7 @@ def _complex(real: Tensor, imaginary: Tensor, like: Tensor) -> Tensor:
         return TENSORS.add(TENSORS.astype(real, dtype), TENSORS.multiply(TENSORS.astype(imaginary, dtype), 1j))
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """`x`, an array or a tree, as a constant: no derivative flows through it, in any mode.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Callable, Never, overload
 
 import numpy as np
 
@@ -18,11 +18,22 @@ from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .lifting import Function, check_function, lowered, owned, without_shape
 
+if TYPE_CHECKING:
+    from ..typing import NumPyFunction, P, R, SameArguments
+
 __all__ = ["vmap"]
 
 RANDOMNESS = ("different", "same")
 
 
+@overload
+def vmap(
+    f: NumPyFunction, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "different"
+) -> SameArguments[..., Any]: ...
+@overload
+def vmap(
+    f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "different"
+) -> SameArguments[P, R]: ...
 @hide_others
 def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "different", **other: Never) -> Function:
     """The function that runs `f`, which is written for one example, on many at once.

@@ -8,7 +8,19 @@ import warnings
 from functools import partial, update_wrapper
 from time import perf_counter
 from types import FunctionType, MethodType
-from typing import Any, Callable, Iterable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Concatenate,
+    Generic,
+    Iterable,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from ... import modes
 from ...autodiff import guard
@@ -30,6 +42,14 @@ from .specialize import specialize
 from .stability import Stability
 from .verification import is_verifying, verified
 
+if TYPE_CHECKING:
+    from ...typing import HasForward
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+T = TypeVar("T")
+
 _log = logging.getLogger("pullback.compile")
 _MANY = 8  # specializations after which one should wonder
 _MOST_PROGRAMS = 64  # of a function; those used last are kept
@@ -37,9 +57,17 @@ _RECENT = 4  # of them are tried the short way
 _MOST_RENEWALS = 8  # of the native guards of a program
 
 
+@overload
 def compile(
-    function: Callable[..., Any] | None = None, *, max_traces: int | None = None, ignore: Iterable[str] = ()
-) -> Any:
+    function: HasForward[P, R], *, max_traces: int | None = None, ignore: Iterable[str] = ()
+) -> CompiledModule[P, R]: ...
+@overload
+def compile(
+    function: Callable[P, R], *, max_traces: int | None = None, ignore: Iterable[str] = ()
+) -> Compiled[P, R]: ...
+@overload
+def compile(function: None = None, *, max_traces: int | None = None, ignore: Iterable[str] = ()) -> Compiling: ...
+def compile(function: Any = None, *, max_traces: int | None = None, ignore: Iterable[str] = ()) -> Any:
     """`function` as one native call: traced at its first call, autodiff and optimizer included. Also a decorator.
 
     Arguments may be trees of tensors and arrays, modules and optimizers; tensors found outside the function are inputs
@@ -92,12 +120,12 @@ def compile(
     return Compiled(function, max_traces, ignore)
 
 
-class Compiled:
+class Compiled(Generic[P, R]):
     """A function and its programs. Calling it runs the one that fits, or makes it."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         max_traces: int | None = None,
         ignore: Iterable[str] = (),
         name: str | None = None,
@@ -151,14 +179,22 @@ class Compiled:
             found = getattr(found, part, None)
         return name if found is self else (Compiled, (self.function, self.max_traces, self.ignore))
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(self: Compiled[Concatenate[T, Q], R], instance: T, owner: Any = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __getattr__(self, name: str) -> Any:
-        function = self.__dict__.get("function")
-        if name.startswith("__") or function is None or not hasattr(function, name):
-            raise AttributeError(f"a compiled function has no attribute {name!r}, and neither has {function!r:.60}.")
-        return getattr(function, name)  # a compiled module's `parameters`, `eval`, ...
+    if not TYPE_CHECKING:  # which know the attributes of a function, and let a compiled module have any
+
+        def __getattr__(self, name: str) -> Any:
+            function = self.__dict__.get("function")
+            if name.startswith("__") or function is None or not hasattr(function, name):
+                raise AttributeError(
+                    f"a compiled function has no attribute {name!r}, and neither has {function!r:.60}."
+                )
+            return getattr(function, name)  # a compiled module's `parameters`, `eval`, ...
 
     def _guarded_parts(self) -> tuple[Any, ...]:
         """For another function that is traced and calls this one."""
@@ -228,7 +264,7 @@ class Compiled:
 
     # -- calling -----------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         fast_path = self._fast_path
         if fast_path is not None:
             result = fast_path(args, kwargs)
@@ -452,6 +488,22 @@ class Compiled:
         if before != arguments.key:
             return difference(before, arguments)
         return "it was called under other modes (no_grad, autocast, checkpointing, guard or default dtype)"
+
+
+if TYPE_CHECKING:
+
+    class CompiledModule(Compiled[P, R]):
+        """A compiled module, which has the module's attributes too."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    class Compiling(Protocol):
+        """`compile` with options, as a decorator."""
+
+        @overload
+        def __call__(self, function: HasForward[P, R], /) -> CompiledModule[P, R]: ...
+        @overload
+        def __call__(self, function: Callable[P, R], /) -> Compiled[P, R]: ...
 
 
 def _timed(made: Specialization, arguments: Arguments, inputs: list[Any]) -> Any:

@@ -33,6 +33,7 @@ def told(thing, name):
         ("pullback", "cat", "`pb.concat`"),
         ("pullback", "manual_seed", "`pb.random.seed`"),
         ("pullback", "jit", "`pb.compile`"),
+        ("pullback", "fft2", "`pb.fft.fft2`"),
         ("pullback", "elementwise_grad", "`pb.grad"),
         ("pullback", "float", "`pb.float32`"),
         ("pullback.nn", "functional", "functions are in `pb`"),

@@ -6,6 +6,7 @@ The tables are read when such a name is asked for; those of methods when the cla
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any, Iterable, Mapping
 
 #: By module, or by class. A text that begins with a capital letter is a sentence, others are code.
@@ -358,6 +359,8 @@ _METHODS = (
     "one_hot", "pixel_shuffle", "prelu", "quantile", "relu6", "rot90", "rsqrt", "scatter", "scatter_reduce",
     "selu", "tril", "triu", "unfold", "vstack",
 )  # fmt: skip
+#: Submodules whose functions other libraries have at the top.
+_PARTS = ("linalg", "fft", "random")
 #: Arguments of PyTorch's functions, and of autograd's.
 _KEYWORDS = {
     "argnum": "argnums=",
@@ -384,7 +387,13 @@ def missing(module: str, name: str) -> AttributeError:
     instead = _INSTEAD[module].get(name)
     if instead is None and module != "pullback" and _is_function(name):  # `jax.nn.relu`
         instead = f"pb.{name}"
+    if instead is None and module == "pullback" and not name.startswith("_"):  # `fft2`
+        instead = next((f"pb.{part}.{name}" for part in _PARTS if _is_public(part, name)), None)
     return AttributeError(f"module {module!r} has no attribute {name!r}{_advice(instead)}", name=name)
+
+
+def _is_public(part: str, name: str) -> bool:
+    return name in import_module(f"{__package__}.{part}").__all__
 
 
 class Missing:

@@ -255,7 +255,7 @@ _INSTEAD = {
         "long": "t.astype(pb.int64)",
         "lt": "t < other",
         "mH": "pb.conj(t).mT",
-        "masked_fill": "pb.where(mask, value, t)",
+        "masked_fill": "pb.masked_fill(t, mask, value)",
         "masked_fill_": "t[mask] = value",
         "masked_scatter_": "t[mask] = values",
         "masked_select": "t[mask]",

@@ -226,6 +226,9 @@ def test_masked_fill_keeps_shape_and_dtype() -> None:
     with pb.guard("off"):
         assert pb.backward(out.sum())[x].tolist() == [1, 0]
     assert pb.masked_fill(np.array([1, 2]), True, 7).tolist() == [7, 7]
+    value = pb.tensor(0.5, dtype=pb.float64, requires_grad=True)
+    out = pb.masked_fill(x, np.array([False, True]), value)
+    assert out.dtype == pb.float16 and out.detach().tolist() == [1, 0.5] and pb.backward(out.sum())[value].item() == 1
     for x, mask, value, error, words in (
         (np.array([1, 2]), True, 0.5, pb.DtypeError, "0.5 does not fit into int64"),
         (np.zeros(2), np.ones(2), 0, pb.DtypeError, "Compare to get one"),

@@ -228,7 +228,7 @@ def masked_fill(x: ArrayLike, mask: Any, value: ArrayLike, /) -> Tensor:
     mask : array of booleans
         It broadcasts to `x`.
     value : number or array without axes
-        It fits into the dtype of `x`, which the result has.
+        In the dtype of `x`, which the result has, or converted to it.
 
     Returns
     -------
@@ -251,6 +251,8 @@ def masked_fill(x: ArrayLike, mask: Any, value: ArrayLike, /) -> Tensor:
         value = asarray(value)
         if value.ndim:
             raise ShapeError(f"masked_fill: value has shape {value.shape}, expected one number. Write `pb.where`.")
-    if result_type(x, value) != x.dtype:
+    if result_type(x, value).kind != x.dtype.kind:
         raise DtypeError(f"masked_fill: {value!r:.60} does not fit into {x.dtype.name}. Convert x with `.astype(...)`.")
+    if type(value) not in PYTHON_SCALARS:
+        value = asarray(value).astype(x.dtype)
     return apply(OPERATIONS["where"], (mask, value, x))

@@ -7,18 +7,25 @@ import re
 import sys
 from html import escape
 from types import SimpleNamespace
+from weakref import WeakSet
 
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.train import JsonLines, Progress, Report, Trainer, read_log
+from pullback.train import JsonLines, Progress, Report, Trainer, progress, read_log
 from pullback.train.rates import Rates, rate_texts
 
 from .test_progress import Terminal
 
 X = np.random.default_rng(0).standard_normal((24, 3)).astype(np.float32)
 Y = X.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_is_shown(monkeypatch):
+    """Displays that other tests have begun and not ended count no more."""
+    monkeypatch.setattr(progress, "_active", WeakSet())
 
 
 def trainer(**options):

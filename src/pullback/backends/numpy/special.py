@@ -43,8 +43,10 @@ for _name, _formula in vars(_formulas).items():
 
 
 def zeta(x: Any, q: Any) -> Any:
-    x, q = _np.broadcast_arrays(x, q)
     dtype = _np.result_type(x, q)
+    if dtype.kind == "c":
+        raise TypeError("zeta is for real numbers.")
+    x, q = _np.broadcast_arrays(x, q)
     with _np.errstate(all="ignore"):
         out = _formulas._zeta_of_positive(_np, x.astype(_np.float64), q.astype(_np.float64))
         others = ~(q > 0)

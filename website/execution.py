@@ -138,7 +138,7 @@ def _shell(block: Block, page: Path) -> str:
 
 def _figures(pictures: Path | None, name: str) -> Iterator[tuple[str, str]]:
     """The open figures of matplotlib, where a page uses it; they are closed."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
     for number in pyplot.get_fignums() if pyplot else ():
         figure = pyplot.figure(number)
         titles = [axes.get_title() or axes.get_ylabel() for axes in figure.axes]

@@ -25,7 +25,7 @@ NOT_AGAIN := --deselect tests/operations/test_references.py::test_jax_agrees --i
 INTERPRETER_TESTS := $(wildcard tests/compiler/guards) $(addprefix tests/,compiler/calling transforms autodiff \
 	backends/test_ownership.py tensor/test_writing.py)
 
-.PHONY: help test test-all test-pythons test-minimal types lint format bench demo clean
+.PHONY: help test test-all test-pythons test-minimal types lint format bench demo docs docs-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +36,8 @@ help:
 	@echo 'make lint           ruff, mypy and import-linter'
 	@echo 'make format         let ruff format the code'
 	@echo 'make bench          install the peers and run all benchmarks'
+	@echo 'make docs           run all pages and build the site: site/index.html'
+	@echo 'make docs-check     look at the site with a headless Chromium'
 	@echo 'make demo           fit a small network to handwritten digits'
 	@echo 'make clean          remove .venv and all caches'
 
@@ -83,8 +85,15 @@ bench: $(STAMP)-bench
 demo: $(STAMP)-demo
 	$(BIN)/python -m pullback train --example digits --folder demo-output --overwrite
 
+# Material announces its successor at every build; a warning of MkDocs itself ends the build.
+docs: $(STAMP)-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-check: docs $(STAMP)-docs-check
+	$(BIN)/python -m website.browser
+
 clean:
-	rm -rf $(VENV) .venv-* build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) .venv-* .cache build site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -12,13 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pullback as pb
+from website.execution import check, run_here
 
 ROOT = Path(__file__).parents[1]
-FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NAMESPACES = (pb, pb.linalg, pb.fft, pb.random, pb.tree)
 #: What examples need beyond NumPy.
 NEEDS = {
@@ -100,15 +99,6 @@ def require_all_of(name: str) -> None:
         pytest.importorskip(library)
 
 
-def check(test: doctest.DocTest) -> None:
-    """Run the examples; `test.globs` has their variables afterwards."""
-    report: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
-    with np.errstate(all="ignore"):  # some show what happens at the edge of a domain
-        runner.run(test, out=report.append, clear_globs=False)
-    assert not report, "".join(report)
-
-
 @pytest.mark.parametrize("name", sorted(dict(public_objects())))
 def test_public_name_has_a_docstring(name):
     value = dict(public_objects())[name]
@@ -123,20 +113,12 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_page(page):
+def test_page(page, tmp_path, monkeypatch):
     """Blocks of a page run one after the other: `>>>` blocks with their output, other Python blocks as they are."""
     require_all_of(name_of(page))
-    scope: dict[str, Any] = {}
-    parser = doctest.DocTestParser()
-    text = page.read_text()
-    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        block, line = match[1], text[: match.start()].count("\n") + 1
-        if ">>>" in block:
-            test = parser.get_doctest(block, scope, page.name, str(page), line)
-            check(test)
-            scope = test.globs
-        else:
-            exec(compile("\n" * line + block, str(page), "exec"), scope)
+    monkeypatch.chdir(tmp_path)
+    for _ in run_here(page):
+        pass
 
 
 def test_every_page_is_linked_and_every_link_leads_somewhere():

@@ -25,7 +25,7 @@ NOT_AGAIN := --deselect tests/operations/test_references.py::test_jax_agrees --i
 INTERPRETER_TESTS := $(wildcard tests/compiler/guards) $(addprefix tests/,compiler/calling transforms autodiff \
 	backends/test_ownership.py tensor/test_writing.py)
 
-.PHONY: help test test-all test-pythons test-minimal types lint format bench demo docs docs-check clean
+.PHONY: help test test-all test-pythons test-minimal types lint format bench demo docs docs-check figures clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo 'make lint           ruff, mypy and import-linter'
 	@echo 'make format         let ruff format the code'
 	@echo 'make bench          install the peers and run all benchmarks'
+	@echo 'make figures        measure everything beside the peers, and put the tables into README and docs'
 	@echo 'make docs           run all pages and build the site: site/index.html'
 	@echo 'make docs-check     look at the site with a headless Chromium'
 	@echo 'make demo           fit a small network to handwritten digits'
@@ -81,6 +82,10 @@ format: $(STAMP)-dev
 
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks
+
+figures: $(STAMP)-bench
+	$(BIN)/python -m benchmarks.figures run
+	$(BIN)/python -m benchmarks.figures tables
 
 demo: $(STAMP)-demo
 	$(BIN)/python -m pullback train --example digits --folder demo-output --overwrite

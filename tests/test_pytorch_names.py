@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 import re
+import traceback
 from importlib import import_module
 
 import pytest
@@ -270,3 +271,12 @@ def test_a_signature_is_shown_as_it_is_meant():
     shown = "(x: 'ArrayLike', /, axis: 'Any' = None, *, dtype: 'Any' = None, keepdims: 'bool' = False) -> 'Tensor'"
     assert str(inspect.signature(pb.sum)) == shown
     assert pickle.loads(pickle.dumps(pb.sum)) is pb.sum
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"), [(pb.nn, "Conv2D", "Conv2d"), (pb, "cross_entropi", "cross_entropy")]
+)
+def test_python_names_what_is_spelled_alike(module, name, meant):
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert "".join(traceback.format_exception_only(caught.value)).rstrip().endswith(f"Did you mean: '{meant}'?")

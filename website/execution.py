@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import machine
+
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(
@@ -174,20 +176,15 @@ def _environment() -> dict[str, str]:
     }
 
 
-def machine() -> str:
+def versions_and_machine() -> str:
     """What figures of a run depend on, for people."""
     import numpy as np
 
     import pullback as pb
 
-    processor = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):
-        names = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M)
-        processor = names[0] if names else processor
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = f"Pullback {pb.__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     others = [f"{shown} {sys.modules[name].__version__}" for name, shown in _OTHERS.items() if name in sys.modules]
-    return f"{', '.join([versions, *others])}, on {cores} cores of {processor}"
+    return f"{', '.join([versions, *others])}, on {machine.machine()}"
 
 
 _OTHERS = {"torch": "PyTorch", "jax": "JAX", "scipy": "SciPy", "sklearn": "scikit-learn"}
@@ -203,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
     start = time.perf_counter()
     if options.write:
         outputs = list(run_here(page))
-        run = Run(outputs, time.perf_counter() - start, machine())
+        run = Run(outputs, time.perf_counter() - start, versions_and_machine())
         options.write.write_text(json.dumps(asdict(run)))
         return
     pictures = options.out and options.out.resolve()
@@ -217,7 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
                 *(f"[{title}]\n" for title, _ in output.figures),
                 end="",
             )
-    print(f"--- {time.perf_counter() - start:.1f} s: {machine()}")
+    print(f"--- {time.perf_counter() - start:.1f} s: {versions_and_machine()}")
 
 
 if __name__ == "__main__":

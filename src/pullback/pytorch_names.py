@@ -104,7 +104,7 @@ _INSTEAD = {
         "narrow": "x[start:end]",
         "ne": "pb.not_equal",
         "neg": "pb.negative",
-        "norm": "pb.linalg.vector_norm` or `pb.linalg.matrix_norm",
+        "norm": "pb.linalg.norm",
         "normal": "pb.random.normal",
         "numel": "x.size",
         "numpy": "Functions of NumPy's take tensors: write `import numpy as np`, or the same names in `pb`",
@@ -234,6 +234,7 @@ _INSTEAD = {
         "ge": "t >= other",
         "ger": "t.outer(other)",
         "get_device": "t.device",
+        "grad_fn": "t.backward_op",
         "gt": "t > other",
         "half": "t.astype(pb.float16)",
         "index_add_": "t.index_add(...)",
@@ -263,7 +264,7 @@ _INSTEAD = {
         "mm": "t @ other",
         "movedim": "t.moveaxis(source, destination)",
         "mul": "t * other",
-        "multinomial": "pb.random.choice",
+        "multinomial": "pb.random.categorical",
         "mv": "t @ other",
         "narrow": "t[start:end]",
         "ndimension": "t.ndim",
@@ -275,7 +276,7 @@ _INSTEAD = {
         "new_ones": "pb.ones(shape, dtype=t.dtype, device=t.device)",
         "new_tensor": "pb.tensor(values, dtype=t.dtype, device=t.device)",
         "new_zeros": "pb.zeros(shape, dtype=t.dtype, device=t.device)",
-        "norm": "pb.linalg.vector_norm(t)",
+        "norm": "pb.linalg.norm(t)",
         "normal_": "t[...] = pb.random.normal(t.shape)",
         "numel": "t.size",
         "permute": "t.transpose(...)",
@@ -389,7 +390,10 @@ def missing(module: str, name: str) -> AttributeError:
         instead = f"pb.{name}"
     if instead is None and module == "pullback" and not name.startswith("_"):  # `fft2`
         instead = next((f"pb.{part}.{name}" for part in _PARTS if _is_public(part, name)), None)
-    return AttributeError(f"module {module!r} has no attribute {name!r}{_advice(instead)}", name=name)
+    message = f"module {module!r} has no attribute {name!r}{_advice(instead)}"
+    if instead is not None:
+        return AttributeError(message, name=name)
+    return AttributeError(message, name=name, obj=sys.modules[module])  # Python looks there for a name like it
 
 
 def _is_public(part: str, name: str) -> bool:

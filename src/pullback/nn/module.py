@@ -216,7 +216,7 @@ class Module:
 
         Parameters
         ----------
-        fn
+        fn : callable
             A function of a module. What it returns is not used.
 
         Returns
@@ -250,11 +250,11 @@ class Module:
 
         Parameters
         ----------
-        hook
+        hook : callable
             A function of the module, the tuple of its arguments and its output.
-        prepend
+        prepend : bool
             Whether it is called before the hooks that are there already.
-        with_kwargs
+        with_kwargs : bool
             Whether it is called with the keyword arguments as well: `hook(module, args, kwargs, output)`.
 
         Returns
@@ -283,11 +283,11 @@ class Module:
 
         Parameters
         ----------
-        hook
+        hook : callable
             A function of the module and the tuple of its arguments.
-        prepend
+        prepend : bool
             Whether it is called before the hooks that are there already.
-        with_kwargs
+        with_kwargs : bool
             Whether it is called with the keyword arguments as well, `hook(module, args, kwargs)`; what it returns is
             then a pair of both, or None.
 

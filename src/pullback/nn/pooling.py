@@ -267,15 +267,15 @@ class Upsample(Module):
 
     Parameters
     ----------
-    size
+    size : int or tuple of int, optional
         The new size of the spatial axes: a number for all, or one for each.
-    scale_factor
+    scale_factor : float or tuple of float, optional
         What the sizes are multiplied by, in place of `size`.
-    mode
+    mode : str
         "nearest", "nearest-exact", "linear" (one spatial axis), "bilinear", "bicubic" (two) or "trilinear" (three).
-    align_corners
+    align_corners : bool, optional
         Whether the corner elements keep their place, in the modes that mix elements.
-    recompute_scale_factor
+    recompute_scale_factor : bool, optional
         Whether the scale is that of the rounded sizes.
 
     Examples

@@ -161,26 +161,28 @@ class TransformerDecoderLayer(Module):
 
     Parameters
     ----------
-    d_model
+    d_model : int
         The width of targets and memory.
-    nhead
+    nhead : int
         The number of heads, by which `d_model` can be divided.
-    dim_feedforward
+    dim_feedforward : int
         The width between the two linear layers.
-    dropout
+    dropout : float
         The share of numbers that are set to zero in training, in the attentions and behind every part.
-    activation
+    activation : str or callable
         "relu", "gelu" or a function: what is between the two linear layers.
-    layer_norm_eps
+    layer_norm_eps : float
         What the normalisations add to the variance.
-    batch_first
+    batch_first : bool
         Whether inputs are (samples, length, width) instead of (length, samples, width).
-    norm_first
+    norm_first : bool
         Whether the input of every part is normalised, instead of the sum behind it.
-    bias
+    bias : bool
         Whether linear layers and normalisations have biases.
-    device, dtype
-        Where and what the parameters are.
+    device : str, optional
+        Where the parameters go, by default the current device.
+    dtype : dtype, optional
+        That of the parameters, by default `pb.default_dtype()`.
 
     Examples
     --------
@@ -262,11 +264,11 @@ class TransformerDecoder(Module):
 
     Parameters
     ----------
-    decoder_layer
+    decoder_layer : TransformerDecoderLayer
         What is copied, usually a `TransformerDecoderLayer`.
-    num_layers
+    num_layers : int
         How many copies there are.
-    norm
+    norm : Module, optional
         What the result goes through at the end, such as a `LayerNorm`; None for nothing.
 
     Examples

@@ -38,21 +38,21 @@ class NAdam(Optimizer):
 
     Parameters
     ----------
-    params
+    params : iterable of Tensor
         Tensors, (name, tensor) pairs, or groups of them, as for every optimizer.
-    lr
+    lr : float
         The learning rate.
-    betas
+    betas : pair of float
         How much of the averages of gradients and of their squares is kept in a step.
-    eps
+    eps : float
         Added to the root of the average square.
-    weight_decay
+    weight_decay : float
         The weight of the L2 penalty, or the share of a parameter that a step of rate 1 takes away.
-    momentum_decay
+    momentum_decay : float
         How fast the momentum rises.
-    decoupled_weight_decay
+    decoupled_weight_decay : bool
         Whether weight decay is kept out of the averages.
-    maximize
+    maximize : bool
         Whether to go up instead of down.
 
     Examples

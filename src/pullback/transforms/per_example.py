@@ -53,16 +53,16 @@ def per_example_grad(
 
     Parameters
     ----------
-    f
+    f : callable
         A function of parameters and of one example, which returns a scalar: a loss, usually.
-    argnums
+    argnums : int or tuple of int
         By which positional arguments to differentiate. All examples share these; the others have the examples along
         their first axis.
-    has_aux
+    has_aux : bool
         Whether `f` returns (scalar, aux); aux is then passed on, for every example.
-    in_axes
+    in_axes : int, None, tuple or tree
         Where the examples are, if it is not so: see `pb.vmap`.
-    randomness
+    randomness : str
         Whether random numbers are "different" for every example, or the "same".
 
     Returns
@@ -101,8 +101,14 @@ def per_example_norms(
 
     Parameters
     ----------
-    f, argnums, in_axes, randomness
-        As in `pb.per_example_grad`.
+    f : callable
+        A function of parameters and of one example, which returns a scalar.
+    argnums : int or tuple of int
+        By which positional arguments to differentiate. All examples share these.
+    in_axes : int, None, tuple or tree
+        Where the examples are, if not along the first axis of the others: see `pb.vmap`.
+    randomness : str
+        Whether random numbers are "different" for every example, or the "same".
 
     Returns
     -------

@@ -134,7 +134,7 @@ def _shell(block: Block, page: Path) -> str:
     )
     if done.returncode:
         raise PageError(f"{page.name}:{block.line + 1}: exit code {done.returncode}\n{done.stdout}")
-    lines = done.stdout.splitlines()
+    lines = done.stdout.replace(f"{os.getcwd()}/", "").splitlines()  # the folder is another one each time
     return "".join(f"{line}\n" for line in ["..."] * (len(lines) > _MOST_LINES) + lines[-_MOST_LINES:])
 
 

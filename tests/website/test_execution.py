@@ -84,6 +84,11 @@ def test_what_a_page_says_must_be_so(write, block, message):
     assert message in str(caught.value)
 
 
+def test_the_folder_of_a_page_is_not_shown(write):
+    (output,) = run_here(write('```sh\necho "written: $PWD/made.txt"\n```\n'))
+    assert output.text == "written: made.txt\n"
+
+
 def test_an_error_names_the_line_of_the_page(write):
     page = write("# Title\n\n```python\nx = 1\n\nx / 0\n```\n")
     with pytest.raises(ZeroDivisionError) as caught:

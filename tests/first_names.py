@@ -16,7 +16,8 @@ _BY_FAMILY = """
     normalize dropout embedding scaled_dot_product_attention rotary_embedding
     backward Gradients grad value_and_grad jvp vjp jacrev jacfwd hessian hvp vmap gradcheck stop_gradient
     straight_through
-    per_example_grad per_example_norms custom_op no_grad enable_grad guard checkpoint checkpointing BudgetCheckpointing compile autocast
+    per_example_grad per_example_norms custom_op no_grad enable_grad guard
+    checkpoint checkpointing BudgetCheckpointing compile autocast
     cond scan while_loop associative_scan ssm_scan
     save load device set_default_device set_default_dtype
     from_torch to_torch from_jax to_jax quantize Autodiff GradientTape Mlp

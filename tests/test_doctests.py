@@ -44,6 +44,12 @@ NEEDS = {
     "docs/numpy.md": "scipy",
     "docs/random.md": "llvmlite",
     "docs/training.md": "llvmlite",
+    "docs/tutorials/checkpointing.md": "llvmlite matplotlib",
+    "docs/tutorials/compiling.md": "llvmlite matplotlib",
+    "docs/tutorials/finetune_qwen3.md": "jinja2 llvmlite matplotlib ml_dtypes tokenizers",
+    "docs/tutorials/in_place.md": "torch matplotlib",
+    "docs/tutorials/nan_hunting.md": "llvmlite matplotlib",
+    "docs/tutorials/state_space.md": "llvmlite matplotlib",
 }
 
 

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,11 +16,11 @@ from typing import Any
 import pytest
 
 import pullback as pb
-from website.execution import check, run_here
+from website.execution import blocks, check, run_here
 
 ROOT = Path(__file__).parents[1]
 NAMESPACES = (pb, pb.linalg, pb.fft, pb.random, pb.tree)
-#: What examples need beyond NumPy.
+#: What examples need beyond NumPy, and beyond what pages import.
 NEEDS = {
     "pullback.backends.standard.StandardBackend": "array_api_strict",
     "pullback.bridges.jax_functions.from_jax": "jax",
@@ -40,16 +41,14 @@ NEEDS = {
     "docs/devices.md": "torch",
     "docs/mlp.md": "llvmlite",
     "docs/models.md": "llvmlite",
-    "docs/nn.md": "torch",
-    "docs/numpy.md": "scipy",
     "docs/random.md": "llvmlite",
     "docs/training.md": "llvmlite",
-    "docs/tutorials/checkpointing.md": "llvmlite matplotlib",
-    "docs/tutorials/compiling.md": "llvmlite matplotlib",
-    "docs/tutorials/finetune_qwen3.md": "jinja2 llvmlite matplotlib ml_dtypes tokenizers",
-    "docs/tutorials/in_place.md": "torch matplotlib",
-    "docs/tutorials/nan_hunting.md": "llvmlite matplotlib",
-    "docs/tutorials/state_space.md": "llvmlite matplotlib",
+    "docs/tutorials/checkpointing.md": "llvmlite",
+    "docs/tutorials/compiling.md": "llvmlite",
+    "docs/tutorials/finetune_qwen3.md": "jinja2 llvmlite ml_dtypes tokenizers",
+    "docs/tutorials/nan_hunting.md": "llvmlite",
+    "docs/tutorials/physics_informed.md": "llvmlite",
+    "docs/tutorials/state_space.md": "llvmlite",
 }
 
 
@@ -111,6 +110,13 @@ def test_public_name_has_a_docstring(name):
     assert inspect.getdoc(value), f"{name} has no docstring"
 
 
+def imported_by(page: Path) -> set[str]:
+    """What the blocks of a page import that neither Python nor Pullback brings along."""
+    code = "\n".join(block.code for block in blocks(page.read_text()) if block.language == "python")
+    found = re.findall(r"^[ >.]*(?:import|from) (\w+)", code, re.MULTILINE)
+    return set(found) - sys.stdlib_module_names - {"numpy", "pullback"}
+
+
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
@@ -122,6 +128,8 @@ def name_of(page: Path) -> str:
 def test_page(page, tmp_path, monkeypatch):
     """Blocks of a page run one after the other: `>>>` blocks with their output, other Python blocks as they are."""
     require_all_of(name_of(page))
+    for library in imported_by(page):
+        pytest.importorskip(library)
     monkeypatch.chdir(tmp_path)
     for _ in run_here(page):
         pass

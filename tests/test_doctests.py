@@ -46,7 +46,10 @@ NEEDS = {
     "docs/tutorials/checkpointing.md": "llvmlite",
     "docs/tutorials/compiling.md": "llvmlite",
     "docs/tutorials/finetune_qwen3.md": "jinja2 llvmlite ml_dtypes tokenizers",
+    "docs/tutorials/gpt.md": "llvmlite",
+    "docs/tutorials/image_classifier.md": "llvmlite sklearn",
     "docs/tutorials/nan_hunting.md": "llvmlite",
+    "docs/tutorials/per_example_gradients.md": "llvmlite",
     "docs/tutorials/physics_informed.md": "llvmlite",
     "docs/tutorials/state_space.md": "llvmlite",
 }

@@ -27,15 +27,17 @@ class _Kind:
     """How containers of one kind are taken apart and made.
 
     `take(x)` gives (children, data); `make(children, data)` undoes it. Containers of equal data have equal structure.
+    `take_whole` is `take`, unless children are made from what the container holds: then it gives that itself.
     """
 
-    __slots__ = ("name", "take", "make", "step")
+    __slots__ = ("name", "take", "make", "step", "take_whole")
 
     def __init__(self, name: str, take: Any, make: Any, step: Any) -> None:
         self.name = name
         self.take = take
         self.make = make
         self.step = step  # step(data, i): how to write the way to child i
+        self.take_whole = take
 
     def __repr__(self) -> str:
         return self.name
@@ -134,12 +136,20 @@ def register(
     """
     if not isinstance(cls, type):
         raise TypeError(f"tree.register: expected a class, got {cls!r:.60}")
+    _kinds[cls] = _Kind(cls.__name__, _taking(flatten), lambda children, data: unflatten(data, children), _position)
 
-    def take(x: Any) -> Any:
+
+def register_variables(cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]]) -> None:
+    """For a registered class: `flatten` as for `register`, with variables where that gives their values."""
+    _kinds[cls].take_whole = _taking(flatten)
+
+
+def _taking(flatten: Callable[[Any], tuple[Iterable[Any], Any]]) -> Callable[[Any], tuple[list[Any], Any]]:
+    def take(x: Any) -> tuple[list[Any], Any]:
         children, data = flatten(x)
         return list(children), data
 
-    _kinds[cls] = _Kind(cls.__name__, take, lambda children, data: unflatten(data, children), _position)
+    return take
 
 
 def _kind_of(x: Any) -> _Kind:
@@ -266,6 +276,24 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     >>> pb.tree.unflatten(structure, [20.0, 30.0, 10.0])
     {'w': 10.0, 'b': (20.0, 30.0)}
     """
+    return _flattened(tree, is_leaf, False)
+
+
+def flatten_variables(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Structure]:
+    """As `flatten`, but the leaves of modules are their variables, through which gradients flow: for what is passed on.
+
+    The leaves that `flatten` gives are their values, for what is changed and for what is differentiated by.
+    """
+    return _flattened(tree, is_leaf, True)
+
+
+def holds_variables(x: Any) -> bool:
+    """Whether `flatten_variables` gives other leaves than `flatten`: for a module."""
+    kind = _kinds.get(type(x))
+    return kind is not None and kind.take_whole is not kind.take
+
+
+def _flattened(tree: Any, is_leaf: Callable[[Any], bool] | None, whole: bool) -> tuple[list[Any], Structure]:
     if is_leaf is None:
         kind = _kinds.get(type(tree))
         if kind is _LEAF:
@@ -282,7 +310,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
             found.append(x)
             entries.append(_LEAF_ENTRY)
         else:
-            children, data = kind.take(x)
+            children, data = kind.take_whole(x) if whole else kind.take(x)
             entries.append((kind, data, len(children)))
             stack.extend(reversed(children))
     return found, Structure(tuple(entries), len(found))

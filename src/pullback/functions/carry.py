@@ -97,7 +97,7 @@ class Carry:
     def __init__(self, loop: str, function: str, initial: Any, beside: list[Tensor]) -> None:
         self.loop = loop
         self.function = function  # what the user calls the function that makes the next carry
-        leaves, self.structure = tree.flatten(initial)
+        leaves, self.structure = tree.flatten_variables(initial)
         self.numbers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in PYTHON_SCALARS}
         label = f"{loop}: `initial`"
         tensors = {i: tensor_of(label, self.structure, i, x) for i, x in enumerate(leaves) if i not in self.numbers}
@@ -114,7 +114,7 @@ class Carry:
 
     def checked(self, given: Any, step: int) -> list[Tensor]:
         """The tensors of what a step returned, which must be like those before it."""
-        leaves, structure = tree.flatten(given)
+        leaves, structure = tree.flatten_variables(given)
         if structure != self.structure:
             raise ShapeError(
                 f"{self.loop}: at step {step} `{self.function}` returned a carry like {_shown(structure)}, `initial` "
@@ -188,7 +188,7 @@ class Outputs:
 
     def add(self, y: Any, step: int) -> None:
         """Put the outputs of a step behind those of the steps before."""
-        leaves, structure = tree.flatten(y)
+        leaves, structure = tree.flatten_variables(y)
         if self.structure is None:
             self.structure = structure
             self.columns = [[] for _ in leaves]

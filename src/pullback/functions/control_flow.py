@@ -64,7 +64,7 @@ def cond(predicate: Any, true_function: Callable[..., R], false_function: Callab
         return traced_control_flow.select(holds, true_function, false_function, operands)
     label = "true_function" if holds else "false_function"
     result = (true_function if holds else false_function)(*own(operands))
-    leaves, structure = tree.flatten(result)
+    leaves, structure = tree.flatten_variables(result)
     found = [tensor_of(f"cond: the result of {label}", structure, i, leaf) for i, leaf in enumerate(leaves)]
     return tree.unflatten(structure, found)
 
@@ -232,7 +232,7 @@ def _count(name: str, label: str, value: Any) -> int:
 
 def _columns(xs: Any, length: int | None) -> tuple[list[Tensor], tree.Structure, int]:
     """The leaves of `xs` as tensors, what is left of `xs` without them, and how many slices they have."""
-    leaves, structure = tree.flatten(xs)
+    leaves, structure = tree.flatten_variables(xs)
     columns = [tensor_of("scan: `xs`", structure, i, leaf) for i, leaf in enumerate(leaves)]
     count = None if length is None else _count("scan", "length", length)
     if not columns and count is None:

@@ -134,7 +134,7 @@ def associative_scan(function: Callable[[Any, Any], R], elements: Any, axis: int
     """
     if not callable(function):
         raise DtypeError(f"associative_scan: expected a function of two slices, got {type(function).__name__}.")
-    leaves, structure = tree.flatten(elements)
+    leaves, structure = tree.flatten_variables(elements)
     arrays = [asarray(leaf) for leaf in leaves]
     if not arrays:
         raise ShapeError("associative_scan: there are no arrays in the elements.")
@@ -148,7 +148,7 @@ def associative_scan(function: Callable[[Any, Any], R], elements: Any, axis: int
 
     def combined(earlier: list[Tensor], later: list[Tensor]) -> list[Tensor]:
         made = function(tree.unflatten(structure, earlier), tree.unflatten(structure, later))
-        found, other = tree.flatten(made)
+        found, other = tree.flatten_variables(made)
         if other != structure:
             raise DtypeError(
                 f"associative_scan: the function made {other} of {structure}: expected the same structure."

@@ -38,8 +38,8 @@ def select(
 ) -> Any:
     """The results of both functions, and of them those of one: `predicate` is a boolean tensor without axes."""
     with np.errstate(all="ignore") if modes.mapping() is not None else nullcontext():  # of what is not chosen
-        taken, structure = tree.flatten(true_function(*own(operands)))
-        other, other_structure = tree.flatten(false_function(*own(operands)))
+        taken, structure = tree.flatten_variables(true_function(*own(operands)))
+        other, other_structure = tree.flatten_variables(false_function(*own(operands)))
     if structure != other_structure:
         raise ShapeError(
             f"cond: {user_site()}: {_both('results of different structure', structure, other_structure)} "

@@ -14,7 +14,7 @@ from ..markup import shown_safely
 from ..pytorch_names import present, tell_of_missing
 from ..tensors.tensor import Tensor
 from . import hooks, naming, placement, state
-from .rebuilding import from_tree, to_tree
+from .rebuilding import from_tree, to_tree, to_variables
 
 if TYPE_CHECKING:
     from ..typing import HasForward, P, R
@@ -66,6 +66,7 @@ class Module:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         tree.register(cls, to_tree, from_tree)
+        tree.register_variables(cls, to_variables)
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -617,6 +618,7 @@ def _parts(path: str, value: Any, slots: dict[str, Any]) -> Iterator[tuple[str, 
 
 
 tree.register(Module, to_tree, from_tree)
+tree.register_variables(Module, to_variables)
 tell_of_missing(Module)
 
 

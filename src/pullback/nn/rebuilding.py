@@ -95,19 +95,24 @@ def to_tree(module: Module) -> tuple[list[Any], Frame]:
     Values, not variables: what `tree.map(lambda p, g: p - rate * g, model, gradients)` makes would otherwise carry the
     graph of all steps before. The variables of a transform stay what they are.
     """
-    values: dict[int, Any] = {}
+    leaves, frame = to_variables(module)
+    is_leaf = [isinstance(leaf, Tensor) and isinstance(resolved(leaf)._node, Leaf) for leaf in leaves]
+    return [leaf.detach() if is_one else leaf for leaf, is_one in zip(leaves, is_leaf)], frame
+
+
+def to_variables(module: Module) -> tuple[list[Any], Frame]:
+    """The parameters that `to_tree` gives the values of."""
+    variables: dict[int, Any] = {}
     groups: dict[int, list[tuple[Module, str]]] = {}
     names: dict[int, list[str]] = {}
     for name, kind, owner, path, value in module._tensors(once=True):
         slot = owner._slots.get(path)
         if slot is not None or (kind == "parameter" and value.requires_grad):
             key = id(value if slot is None else slot)
-            values[key] = (
-                value.detach() if isinstance(value, Tensor) and isinstance(resolved(value)._node, Leaf) else value
-            )
+            variables[key] = value
             groups.setdefault(key, []).append((owner, path))
             names.setdefault(key, []).append(name)
-    return list(values.values()), Frame(module, list(groups.values()), tuple(map(tuple, names.values())))
+    return list(variables.values()), Frame(module, list(groups.values()), tuple(map(tuple, names.values())))
 
 
 def from_tree(frame: Frame, leaves: Iterable[Any]) -> Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Callable, Never, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Never, overload
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
         examples = Examples(args, in_axes)
         with Running(examples.size, randomness) as level:
             result = f(*examples.stacked(level), **kwargs)
-            leaves, structure = tree.flatten(result)
+            leaves, structure = tree.flatten_variables(result)
             axes = axes_of("out_axes", out_axes, result)
             wholes = [level_result(level, leaf, place) for place, leaf in enumerate(leaves)]
         del result, leaves  # what was made for the results alone need not be copied
@@ -114,9 +114,16 @@ class Examples:
     """The arguments of a mapped function: their leaves, along which axis each has the examples, and how many."""
 
     def __init__(self, args: tuple[Any, ...], in_axes: Any) -> None:
-        self.leaves, self.structure = tree.flatten(args)
-        self.axes = axes_of("in_axes", _for_arguments(args, in_axes), args)
-        self.has_tensors = any([isinstance(leaf, Tensor) for leaf in self.leaves])
+        parts = list(matched("in_axes", _for_arguments(args, in_axes), args))
+        shared = [x for axis, part in parts if axis is None for x in tree.leaves(part, is_leaf=tree.holds_variables)]
+        as_they_are = {id(x) for x in shared if tree.holds_variables(x)}
+
+        def is_leaf(x: Any) -> bool:
+            return id(x) in as_they_are
+
+        self.leaves, self.structure = tree.flatten_variables(args, is_leaf)
+        self.axes = [axis for axis, part in parts for _ in tree.leaves(part, is_leaf)]
+        self.has_tensors = any([isinstance(leaf, Tensor) or tree.holds_variables(leaf) for leaf in self.leaves])
         self.size = -1
         first = 0
         for i, axis in enumerate(self.axes):
@@ -201,12 +208,16 @@ def _for_arguments(args: tuple[Any, ...], in_axes: Any) -> Any:
 
 def axes_of(what: str, axes: Any, of: Any) -> list[int | None]:
     """An axis or None for every leaf of a tree, given those of the leaves or of whole parts of it."""
-    found: list[int | None] = []
+    return [axis for axis, part in matched(what, axes, of) for _ in tree.leaves(part)]
+
+
+def matched(what: str, axes: Any, of: Any) -> Iterator[tuple[int | None, Any]]:
+    """The parts of a tree for which there is one axis, or None, and that axis."""
     waiting = [(axes, of, "")]
     while waiting:
         axis, part, path = waiting.pop()
         if axis is None or (isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)):
-            found += [None if axis is None else int(axis)] * len(tree.leaves(part))
+            yield (None if axis is None else int(axis)), part
             continue
         axis_parts, axis_structure = _children(axis)
         parts, structure = _children(part)
@@ -217,7 +228,6 @@ def axes_of(what: str, axes: Any, of: Any) -> list[int | None]:
             )
         steps = structure._paths()
         waiting += [(a, p, path + step) for a, p, step in zip(axis_parts, parts, steps)][::-1]
-    return found
 
 
 def _children(x: Any) -> tuple[list[Any], Any]:

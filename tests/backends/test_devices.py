@@ -58,6 +58,12 @@ def test_a_package_that_is_missing_is_named(library):
     assert f"pip install {library}" in result.stdout
 
 
+def test_only_what_an_array_can_be_put_on_is_listed():
+    import pullback.compiler.tracing.backend  # noqa: F401  # a program's symbols have a backend, too
+
+    assert "trace" not in pb.backends.devices()
+
+
 def test_default_device():
     require(strict.DEVICE)
     assert pb.backends.default_device() == "numpy"
@@ -128,6 +134,8 @@ def test_mixing_devices_is_an_error(device):
         here + there
     with pytest.raises(pb.DeviceError, match="to_device"):
         pb.concat([there, here])
+    with pytest.raises(pb.DeviceError, match=r"pb\.asarray\(x, device="):  # arrays have no `to_device` of ours
+        there * np.ones(1)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 
 import pullback as pb
 
+from ..operations.harness_devices import everything_on
 from .installed import require
-from .test_operations import FIRST_OF_OPERATION, everything_on, name_of
+from .test_operations import FIRST_OF_OPERATION, name_of
 
 #: Parts of rules, which get from them what fits together; on NumPy they look at less of it.
 INNER = frozenset(

@@ -7,9 +7,9 @@ import pytest
 
 import pullback as pb
 
+from ..operations.harness_devices import everything_on
 from . import strict
 from .installed import require
-from .test_operations import everything_on
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((3, 4))

@@ -21,7 +21,7 @@ from pathlib import Path
 import hypothesis, numpy, pytest
 
 there = {name.partition(".")[0] for name in sys.modules} | set(sys.stdlib_module_names) | set(sys.argv[1:])
-there |= {"pullback", "tests", "benchmarks", "scripts"}
+there |= {"pullback", "tests", "benchmarks", "scripts", "website"}
 
 class Finder(PathFinder):
     @classmethod

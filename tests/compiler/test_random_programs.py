@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 
-from ..backends.test_operations import everything_on
+from ..operations.harness_devices import everything_on
 from .random_functions import RandomFunction, derivatives
 
 FEW, MANY = 120, 2000

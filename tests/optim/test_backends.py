@@ -83,3 +83,20 @@ def test_state_follows_its_parameter_to_another_device():
     unmoved.step([np.full((2, 3), 0.25)])
     assert w.device == "jax:cpu"
     np.testing.assert_allclose(w.detach().to_device("numpy").numpy(), reference.detach().numpy(), rtol=1e-12)
+
+
+def test_state_follows_its_parameter_through_all_devices():
+    places = ("numpy", "torch:cpu", "jax:cpu", "torch:cpu", strict.DEVICE, "jax:cpu", strict.DEVICE, "numpy")
+    for place in places:
+        require(place)
+    models = [pb.nn.Linear(2, 1), pb.nn.Linear(2, 1)]
+    models[1].load_state_dict(models[0].state_dict())
+    for model, route in zip(models, (places, ["numpy"] * len(places))):
+        optimizer = pb.optim.AdamW(model.parameters(), lr=0.1)
+        for place in route:
+            model.to_device(place)
+            optimizer.zero_grad()
+            pb.mse_loss(model(pb.ones((4, 2), device=place)), pb.ones((4, 1), device=place)).backward()
+            optimizer.step()
+    for moved, unmoved in zip(models[0].parameters(), models[1].parameters()):
+        np.testing.assert_allclose(moved.detach().numpy(), unmoved.detach().numpy(), rtol=1e-5)

@@ -139,4 +139,7 @@ def mixture(operation: Operation, raws: Any) -> PullbackError:
             "it in that function, in the thread that calls it, and return it from there instead of keeping it."
         )
     names = ", ".join(dict.fromkeys(backend.device_of(raw) for backend, raw in arrays))
-    return DeviceError(f"{operation.name}: inputs are on different devices ({names}). Move one with `.to_device(...)`.")
+    return DeviceError(
+        f"{operation.name}: inputs are on different devices ({names}). Move one with `.to_device(...)`, an array of "
+        "another library with `pb.asarray(x, device=...)`."
+    )

@@ -397,8 +397,11 @@ def _check_fits(slot: Slot, gradient: Any) -> None:
     """Refuse a raw gradient that does not fit its parameter."""
     raw = slot.raw
     if type(gradient) is type(raw) and gradient.shape == raw.shape and gradient.dtype == raw.dtype:
-        if type(raw) is _ndarray or (slot.backend is not None and slot.backend.device_of(gradient) == slot.device):
-            return  # if the parameter was moved, `prepare` says so
+        if type(raw) is _ndarray:
+            return
+        known = slot.backend  # that of the last step: the parameter may have been moved since, which `prepare` sees
+        if known is not None and known is backends.of(gradient) and known.device_of(gradient) == slot.device:
+            return
     backend, own = backends.of(gradient), backends.of(raw)
     where = f"step: the gradient of {slot.label}"
     if backend is None:

@@ -114,11 +114,14 @@ class Slot:
         optimizer.scratch_pool.serve(self, optimizer.scratch + 2 * self.halved)
 
     def _fits(self, raw: Any, names: tuple[str, ...]) -> bool:
-        if self.names != names or self.backend is None or self.shape != raw.shape or self.dtype != raw.dtype:
+        if self.names != names or self.backend is None or self.shape != raw.shape:
             return False
         if type(raw) is _ndarray:
-            return self.backend is _NUMPY and (not self.chunked or raw.flags.c_contiguous)
-        return self.backend is backends.of(raw) and self.device == self.backend.device_of(raw)
+            own = self.backend is _NUMPY and (not self.chunked or raw.flags.c_contiguous)
+            return own and self.dtype == raw.dtype  # in this order: dtypes of two libraries cannot be compared
+        return (
+            self.backend is backends.of(raw) and self.dtype == raw.dtype and self.device == self.backend.device_of(raw)
+        )
 
     def _settle(self, optimizer: Any, group: dict[str, Any], names: tuple[str, ...], raw: Any) -> None:
         backend: Any = backends.of(raw)

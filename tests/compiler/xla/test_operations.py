@@ -8,8 +8,8 @@ import pytest
 import pullback as pb
 
 from ...backends.installed import require
-from ...backends.test_operations import everything_on
 from ...operations import harness
+from ...operations.harness_devices import everything_on
 from ...operations.harness_samples import SAMPLES
 from ...operations.sample import Sample
 from ...operations.test_compiled import UNTRACEABLE, derivatives

@@ -25,7 +25,10 @@ class TraceBackend(Backend):
         self.xp = TraceKernels()
 
     def devices(self) -> tuple[str, ...]:
-        return ("trace",)
+        return ()  # not to be chosen: symbols are on the device of their program
+
+    def full_device_name(self, device: str) -> str:
+        return "trace"  # for `Autodiff("trace")`
 
     def device_of(self, raw: Any) -> str:
         return raw.recorder.device

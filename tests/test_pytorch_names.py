@@ -217,8 +217,8 @@ OTHERS = {
         normal permutation rand randint randn random seed shuffle split standard_normal truncated_normal uniform
     """,
     "pullback.nn": """
-        AveragePooling2D BatchNormalization Conv2D Dense Dropout Embedding Flatten GRU Input LSTM LayerNormalization
-        MaxPooling2D Model MultiHeadAttention Sequential UpSampling2D elu gelu initializers leaky_relu log_softmax
+        AveragePooling2D BatchNormalization Conv2DTranspose Dense Dropout Embedding Flatten GRU Input LSTM
+        LayerNormalization MaxPooling2D Model Sequential UpSampling2D elu gelu initializers leaky_relu log_softmax
         logsumexp one_hot relu sigmoid silu softmax softplus swish tanh
     """,
     "pullback.optim": """

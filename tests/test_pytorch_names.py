@@ -1,4 +1,4 @@
-"""Names of PyTorch, JAX and autograd lead to the names here."""
+"""Names of PyTorch, JAX, autograd, Keras and MyGrad lead to the names here."""
 
 from __future__ import annotations
 
@@ -197,14 +197,49 @@ MOST_USED = {
         OneCycleLR Optimizer RAdam RMSprop ReduceLROnPlateau SGD StepLR lr_scheduler swa_utils
     """,
 }
+#: Of JAX with Optax, autograd, Keras with TensorFlow, and MyGrad.
+OTHERS = {
+    "pullback": """
+        PRNGKey block_until_ready checkpoint cond custom_jvp custom_vjp debug_nans device_get device_put devices
+        disable_jit fori_loop grad hessian jacfwd jacobian jacrev jit jnp jvp lax linear_transpose linearize
+        make_jaxpr nn numpy pmap pure_callback random remat scan stop_gradient switch top_k tree tree_map tree_util
+        value_and_grad vjp vmap while_loop
+        check_grads defjvp defvjp deriv elementwise_grad grad_and_aux grad_named hessian_tensor_product
+        hessian_vector_product holomorphic_grad make_ggnvp make_hvp make_jvp make_vjp multigrad_dict primitive
+        tensor_jacobian_product vector_jacobian_product
+        GradientTape Model Sequential Variable callbacks cast constant convert_to_tensor function layers losses metrics
+        optimizers reduce_mean reduce_sum
+        add_sequence arccos astensor concatenate execute_op identity mem_guard_off multi_matmul multiply_sequence nnet
+        no_autodiff power
+    """,
+    "pullback.random": """
+        PRNGKey RandomState SeedGenerator bernoulli categorical choice default_rng exponential fold_in gumbel key
+        normal permutation rand randint randn random seed shuffle split standard_normal truncated_normal uniform
+    """,
+    "pullback.nn": """
+        AveragePooling2D BatchNormalization Conv2DTranspose Dense Dropout Embedding Flatten GRU Input LSTM
+        LayerNormalization MaxPooling2D Model Sequential UpSampling2D elu gelu initializers leaky_relu log_softmax
+        logsumexp one_hot relu sigmoid silu softmax softplus swish tanh
+    """,
+    "pullback.optim": """
+        Nadam adam adamw apply_updates clip_by_global_norm cosine_decay_schedule rmsprop sgd
+        warmup_cosine_decay_schedule
+    """,
+    "Tensor": "assign assign_add assign_sub at block_until_ready clear_graph copy item null_grad null_gradients ravel",
+    "Module": """
+        call count_params evaluate fit get_weights load_weights predict save_weights set_weights summary
+        trainable_variables trainable_weights
+    """,
+}
 #: Exist here with another meaning, or have nothing like it.
 PLAIN = {"histogram", "nan_to_num"}
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(owner, name) for owner, names in MOST_USED.items() for name in names.split()]
+    ("owner", "name"),
+    [(owner, name) for table in (MOST_USED, OTHERS) for owner, names in table.items() for name in names.split()],
 )
-def test_pytorchs_most_used_names_exist_or_lead_somewhere(owner, name):
+def test_the_most_used_names_exist_or_lead_somewhere(owner, name):
     thing = {"Tensor": pb.Tensor, "Module": LAYER}.get(owner) or import_module(owner)
     if not hasattr(thing, name) and name not in PLAIN:
         assert re.search(r"\. (Write `.+`|[A-Z].+)\.$", told(thing, name))

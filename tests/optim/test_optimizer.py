@@ -199,6 +199,7 @@ def test_refuses_what_is_no_parameter():
     fixed.flags.writeable = False
     refused(pb.ConfigurationError, "no parameters", [])
     refused(pb.ConfigurationError, r"\[w, b\]", w)
+    refused(pb.ConfigurationError, r"pb.tree.leaves\(parameters\)", {"w": w})
     refused(pb.ConfigurationError, "same variable as parameter 0", [w, w])
     refused(pb.ConfigurationError, "same variable as parameter 0", [w, w.clone()])
     refused(pb.ConfigurationError, "same variable as parameter 0", [{"params": [w]}, {"params": [w]}])

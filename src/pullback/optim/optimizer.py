@@ -75,7 +75,8 @@ class Optimizer:
         self._last_constants: tuple[Any, tuple[Any, ...]] = (None, ())
         check_options(self._name, defaults, defaults)
         if isinstance(params, (Tensor, _ndarray, Mapping)) or not isinstance(params, Iterable):
-            hint = "model.parameters()" if hasattr(params, "parameters") else "[w, b]"
+            hint = "pb.tree.leaves(parameters)" if isinstance(params, Mapping) else "[w, b]"
+            hint = "model.parameters()" if hasattr(params, "parameters") else hint
             raise ConfigurationError(
                 f"{self._name}: expected several parameters, got {type(params).__name__}. Write for example `{hint}`."
             )

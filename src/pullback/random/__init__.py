@@ -5,6 +5,8 @@ else. It is made from the words by exactly rounded arithmetic alone (addition, m
 so that no backend's own logarithm or cosine has a say in it.
 """
 
+import typing as _typing
+
 from .default import (
     bernoulli,
     categorical,
@@ -32,6 +34,13 @@ __all__ = [
     "gumbel", "integers", "multinomial", "next_key", "normal", "permutation", "seed", "set_state", "split", "uniform",
     "using",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:  # type checkers know the names without it
+
+    def __getattr__(name: str) -> object:
+        from ..pytorch_names import missing
+
+        raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:

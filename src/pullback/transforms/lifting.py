@@ -209,7 +209,9 @@ def lowered_like(leaf: Any, value: Tensor, stays: bool) -> Any:
         return value
     if len(raw.shape) > 0:
         return raw
-    return raw.item() if type(leaf) in (float, complex) else without_shape(raw) if isinstance(leaf, np.generic) else raw
+    if type(leaf) in (float, complex):
+        return raw.item() if value._backend.is_concrete(raw) else raw  # while it is traced it has no value
+    return without_shape(raw) if isinstance(leaf, np.generic) else raw
 
 
 def owned(x: Tensor) -> Tensor:

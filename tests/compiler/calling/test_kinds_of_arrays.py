@@ -167,3 +167,11 @@ def test_an_array_of_a_subclass_given_twice_is_one() -> None:
     compiled = pb.compile(lambda x, y: x * y)
     assert np.asarray(compiled(array, array)).tolist() == [1, 4]
     assert np.asarray(compiled(array, array + 1)).tolist() == [2, 6]
+
+
+@pytest.mark.parametrize("x", [2.0, 2.0 + 1.0j])
+def test_gradients_by_python_numbers(x):
+    """They are tensors: their values are known only when the program runs."""
+    compiled = pb.compile(pb.grad(lambda x: abs(x) ** 2))
+    for number in (x, 2 * x):
+        np.testing.assert_allclose(compiled(number).numpy(), pb.grad(lambda x: abs(x) ** 2)(number))

@@ -83,7 +83,7 @@ def _layers(here: Page) -> str:
             names = [linked(f"<code>pb.{item.name}</code>", here.path).replace(">pb.nn.", ">") for item in items]
             rows.append(f"<tr><td>{title}</td><td>{', '.join(names)}</td></tr>")
     table = f"<table><thead><tr><th>Layers</th><th></th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'## All layers {{ #layers }}\n\n<div data-search-exclude>{table}</div>'
+    return f"## All layers {{ #layers }}\n\n<div data-search-exclude>{table}</div>"
 
 
 def _index() -> str:

@@ -90,7 +90,7 @@ def _signature(name: str, value: Any, item: Public | None, docstring: Docstring)
         return ""
     shown = f"pb.{name}" if item is not None else ".".join(name.split(".")[-2:])
     text = signature(shown, value, "Parameters" not in docstring.sections)
-    return code(text, "python").replace('class="highlight"', 'class="highlight signature"', 1)
+    return code(text, "python").replace('class="highlight"', 'class="highlight signature no-copy"', 1)
 
 
 def _title(text: str) -> str:

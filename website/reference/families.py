@@ -258,7 +258,8 @@ FUNCTIONS = (
         "Normalization, dropout and embeddings",
         "What stands beside the products of a network.",
         {
-            "Normalization": "layer_norm rms_norm batch_norm group_norm instance_norm normalize functions.normalization.*",
+            "Normalization": """layer_norm rms_norm batch_norm group_norm instance_norm normalize
+                functions.normalization.*""",
             "Dropout": "dropout",
             "Embeddings": "embedding embedding_bag one_hot",
             "Linear layers": "linear",
@@ -284,7 +285,7 @@ NETWORKS = (
         "Modules",
         "`pb.nn`: modules, and what is done with all of them. Layers stand on the pages that follow.",
         {
-            "Modules": "nn.Module nn.Parameter nn.functional_call nn.project nn.module.*",
+            "Modules and parameters": "nn.Module nn.Parameter nn.functional_call nn.project nn.module.*",
             "Containers": "nn.Sequential nn.containers.*",
         },
         ("nn",),
@@ -322,7 +323,9 @@ NETWORKS = (
         },
         ("nn", "state_space"),
     ),
-    Page("nn_init", "Initialization", "`pb.nn.init`: new values for parameters.", {"": "nn.init.*"}, ("nn",), "nn.init"),
+    Page(
+        "nn_init", "Initialization", "`pb.nn.init`: new values for parameters.", {"": "nn.init.*"}, ("nn",), "nn.init"
+    ),
 )
 TRAINING = (
     Page(
@@ -347,7 +350,8 @@ TRAINING = (
         "`pb.train`: the loop, what hears of it, and its files.",
         {
             "The loop": "train.Trainer train.NotCompiledWarning",
-            "Callbacks": "train.Callback train.EarlyStopping train.Progress train.Report train.JsonLines train.TensorBoard",
+            "Callbacks": """train.Callback train.EarlyStopping train.Progress train.Report train.JsonLines
+                train.TensorBoard""",
             "Records and files": "train.History train.Records train.Record train.read_log train.checkpoints.*",
             "Pictures": "train.charts.* train.pictures.*",
             "More": "train.*",
@@ -414,7 +418,12 @@ MORE = (
         ("devices",),
         "backends",
     ),
-    Page("errors", "Errors", "What Pullback raises. Each is a class of Python's or NumPy's, too.", {"": "PullbackError errors.*"}),
+    Page(
+        "errors",
+        "Errors",
+        "What Pullback raises. Each is a class of Python's or NumPy's, too.",
+        {"": "PullbackError errors.*"},
+    ),
     Page("typing", "Types", "`pb.typing`: what to annotate with.", {"": "typing.*"}, (), "typing"),
 )
 GROUPS = {
@@ -432,7 +441,9 @@ PAGES = tuple(page for group in GROUPS.values() for page in group)
 @functools.cache
 def placed() -> dict[str, dict[str, list[Public]]]:
     """What stands on each page, section by section; a name that has no place is on none."""
-    rules = {rule: (page.name, title) for page in PAGES for title, text in page.sections.items() for rule in text.split()}
+    rules = {
+        rule: (page.name, title) for page in PAGES for title, text in page.sections.items() for rule in text.split()
+    }
     found: dict[str, dict[str, list[Public]]] = {page.name: {title: [] for title in page.sections} for page in PAGES}
     for item in surface().values():
         if rule := _rule_of(item, set(rules)):

@@ -62,11 +62,20 @@ def surface() -> dict[str, Public]:
     return found
 
 
+#: Where constants and types are defined, which do not tell.
+_MODULES = {
+    "backends.NUMPY": "backends",
+    "train.Record": "train.callbacks",
+    "typing.ArrayLike": "typing",
+    "typing.Operand": "typing",
+}
+
+
 def module_of(name: str, value: Any) -> str:
     module = getattr(value, "__module__", None)
-    if isinstance(module, str) and module.startswith("pullback"):
-        return module.removeprefix("pullback").lstrip(".")
-    return {"train.Record": "train.callbacks"}.get(name, "typing" if name.startswith("typing.") else "autodiff.creation")
+    if name in _MODULES or not str(module).startswith("pullback"):
+        return _MODULES.get(name, "autodiff.creation")
+    return str(module).removeprefix("pullback").lstrip(".")
 
 
 def members(name: str, value: type) -> Iterator[tuple[str, Any]]:

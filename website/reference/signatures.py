@@ -69,7 +69,7 @@ def _result(function: Any) -> str:
 
 
 def _arguments(parameters: list[inspect.Parameter], with_types: bool) -> Any:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     is_named_only = False
     for number, parameter in enumerate(parameters):
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:

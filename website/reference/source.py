@@ -54,12 +54,13 @@ def definitions(module: str) -> dict[str, int]:
 def place(value: Any, item: Public | None = None) -> tuple[str, int] | None:
     """The module and the line that define a function, a class, a method, or else a public name."""
     value = function_of(value)
-    value = inspect.unwrap(value) if inspect.isfunction(value) else value
-    module = str(getattr(value, "__module__", "")).removeprefix("pullback").lstrip(".")
-    name = getattr(value, "__qualname__", "").replace("<locals>.", "")
-    if item is not None and (not name or isinstance(value, type) and module != item.module):
+    value = inspect.unwrap(value) if inspect.isroutine(value) else value
+    value = getattr(value, "__func__", value)  # functions of `pb.random` are those of its generator
+    if inspect.isfunction(value) or isinstance(value, type):
+        module, name = str(value.__module__).removeprefix("pullback").lstrip("."), value.__qualname__
+    elif item is not None:
         module, name = item.module, item.name.rpartition(".")[2]
-    if not file_of(module).exists():
+    else:
         return None
     line = definitions(module).get(name) or definitions(module).get(f"{name}_")  # `bool` is `bool_` at its definition
     if line is None and inspect.isfunction(value):

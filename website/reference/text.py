@@ -37,7 +37,7 @@ def named_in(owner: str, parameters: Iterable[str]) -> Callable[[str], str | Non
             found = named_here(text)
         else:
             wanted = [f"{space}.{match['name']}".lstrip(".") for space in spaces]
-            found = next((place for place in map(address_of, wanted) if place), None)
+            found = next((place for place in map(address_of, wanted) if place and "#" in place), None)
         return None if found and found.endswith(f"#pb.{owner}") else found
 
     return address

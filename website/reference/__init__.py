@@ -11,23 +11,25 @@ from pathlib import Path
 
 from .classes import addresses, methods
 from .command_line import command_line
-from .entries import entry, summary_of
+from .entries import entry, summary_of, table
 from .families import GROUPS, PAGES, Page, placed
 from .names import Public, surface
 from .source import link_to, page_of, place, source_page
-from .text import linked, named_here, relative
+from .text import linked, named_here
 
 __all__ = ["addresses", "linked", "named_here", "nav", "pages", "surface"]
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMAND_LINE = "reference/command_line.md"
+#: Who searches for a name finds it here first, and then in the guides.
+_FIRST = "---\nsearch:\n  boost: 2\n---\n\n"
 
 
 @functools.cache
 def pages() -> dict[str, str]:
     """All pages by their paths in the site: Markdown of the reference, HTML of the source."""
     found = {"reference/index.md": _index(), COMMAND_LINE: command_line()}
-    found |= {page.path: _page(page) for page in PAGES}
+    found |= {page.path: _FIRST + _page(page) for page in PAGES}
     modules: dict[str, dict[str, str]] = {}
     for item in surface().values():
         if (where := place(item.value, item)) is not None:
@@ -66,13 +68,7 @@ def _title(page: Path) -> str:
 
 
 def _table(items: list[Public], page: str) -> str:
-    """Names and summaries; searches find them below."""
-    rows = []
-    for item in items:
-        name = f'<a href="{relative(addresses()[item.name], page)}"><code>pb.{item.name}</code></a>'
-        rows.append(f"<tr><td>{name}</td><td>{linked(summary_of(item.name), page)}</td></tr>")
-    head = "<thead><tr><th>Name</th><th>What it is</th></tr></thead>"
-    return f'<div class="api-list" data-search-exclude><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
+    return table({item.name: linked(summary_of(item.name), page) for item in items}, page)
 
 
 def _layers(here: Page) -> str:

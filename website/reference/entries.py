@@ -48,6 +48,20 @@ def summary_of(name: str) -> str:
     return inline(" ".join(docstring_of(name, surface()[name].value).summary))
 
 
+def _summary(value: Any) -> str:
+    return inline(" ".join(parse(inspect.getdoc(value) or "").summary))
+
+
+def table(said: dict[str, str], page: str) -> str:
+    """Names as links, and what is said of them; searches find them elsewhere."""
+    rows = []
+    for name, text in said.items():
+        shown = f"<code>pb.{name}</code>" if name in surface() else f"<code>{name.rpartition('.')[2]}</code>"
+        rows.append(f'<tr><td><a href="{relative(addresses()[name], page)}">{shown}</a></td><td>{text}</td></tr>')
+    head = "<thead><tr><th>Name</th><th>What it is</th></tr></thead>"
+    return f'<div class="api-list" data-search-exclude><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
+
+
 def entry(item: Public, level: int, page: str) -> str:
     """A name with its methods, as Markdown: headings, and HTML below them."""
     label = item.name.rpartition(".")[2]
@@ -114,10 +128,9 @@ def _source(value: Any, item: Public | None, page: str) -> str:
     found = place(value, item)
     bases = ""
     if isinstance(value, type):
-        known = {public.value: public.name for public in surface().values() if public.is_class}
-        names = [known.get(base) or base.__name__ for base in value.__bases__ if base.__name__[0] != "_"]
-        hidden = {"object", "Protocol", "Generic", "dict"}
-        shown = [f"<code>{'pb.' if n in known.values() else ''}{n}</code>" for n in names if n not in hidden]
+        known = {public.value: f"pb.{public.name}" for public in surface().values() if public.is_class}
+        names = [known.get(base, base.__name__) for base in value.__bases__ if base in known or not _is_ours(base)]
+        shown = [f"<code>{name}</code>" for name in names if name not in ("object", "Protocol", "Generic", "dict")]
         bases = linked(f"A kind of {', '.join(shown)}. ", page) if shown else ""
     if not found:
         return f'<p class="api-source" data-search-exclude>{bases}</p>' if bases else ""
@@ -126,9 +139,16 @@ def _source(value: Any, item: Public | None, page: str) -> str:
     return f'<p class="api-source" data-search-exclude>{bases}<a href="{link}">Source: {shown_file}</a></p>\n'
 
 
+def _is_ours(value: type) -> bool:
+    return value.__module__.startswith("pullback")
+
+
 def _lists(name: str, page: str) -> str:
     """The methods that a class shares with others, in lines."""
     parts, lines = methods()[name], []
+    if len(parts.told) > 3:
+        rows = {f"{name}.{method}": _summary(value) for method, value in parts.told.items()}
+        lines.append(table({method: linked(said, page) for method, said in rows.items()}, page))
     if parts.functions:
         links = [_link(f"{name}.{method}", function, page) for method, function in parts.functions.items()]
         lines.append(f"<p>Functions of <code>pb</code> that are methods, too: {', '.join(links)}.</p>")

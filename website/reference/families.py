@@ -421,7 +421,7 @@ MORE = (
     Page(
         "errors",
         "Errors",
-        "What Pullback raises. Each is a class of Python's or NumPy's, too.",
+        "What Pullback raises. Most are errors of Python's, too: `except ValueError` catches a `ShapeError`.",
         {"": "PullbackError errors.*"},
     ),
     Page("typing", "Types", "`pb.typing`: what to annotate with.", {"": "typing.*"}, (), "typing"),

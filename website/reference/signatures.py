@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from typing import Any
 
 from .names import function_of
 
 _WIDTH = 76
+_BLANK = "\0"  # one that no line is broken at
 _SHORT = {
     r"\btyping\.|\bnp\.": "",
     r"\b(ArrayLike|Operand)\b": "array",
@@ -58,7 +60,10 @@ def signature(shown: str, value: Any, with_types: bool) -> str:
     line = f"{shown}({', '.join(arguments)}{end}"
     if len(line) <= _WIDTH or not arguments:
         return line
-    return f"{shown}(\n" + "".join(f"    {argument},\n" for argument in arguments) + end
+    if with_types:
+        return f"{shown}(\n" + "".join(f"    {argument},\n" for argument in arguments) + end
+    lines = textwrap.wrap(", ".join(argument.replace(" ", _BLANK) for argument in arguments), _WIDTH - 4)
+    return f"{shown}(\n" + "".join(f"    {line}\n" for line in lines).replace(_BLANK, " ") + end
 
 
 def _result(function: Any) -> str:

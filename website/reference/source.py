@@ -80,7 +80,12 @@ def highlighted(code: str, language: str) -> str:
         formatters = importlib.import_module("pygments.formatters")
     except ModuleNotFoundError:
         return html.escape(code)
-    return str(pygments.highlight(code, lexers.get_lexer_by_name(language), formatters.HtmlFormatter(nowrap=True)))
+    return str(pygments.highlight(code, lexers.get_lexer_by_name(language), _formatter(formatters)))
+
+
+@functools.cache
+def _formatter(formatters: Any) -> Any:
+    return formatters.HtmlFormatter(nowrap=True)
 
 
 _PAGE = """<!doctype html>

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib
 import inspect
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple, is_typeddict
+from typing import Any
 
-import pullback as pb
 from tests.first_names import FIRST_NAMES
+from website.reference.docstrings import parse
+from website.reference.names import public, text_of, value_of
 
-NAMESPACES = (
-    "", "nn", "nn.init", "optim", "optim.schedules", "data", "train", "linalg", "fft", "random", "tree", "models",
-    "peft", "quant",
-)  # fmt: skip
 SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Notes", "Examples")
 #: Arguments that mean the same everywhere, which the docstring of `pullback` explains.
 FAMILIAR = {"x", "y", "x1", "x2", "axis", "keepdims", "dtype", "device", "generator", "shape"}
@@ -24,81 +18,6 @@ FAMILIAR = {"x", "y", "x1", "x2", "axis", "keepdims", "dtype", "device", "genera
 BACKENDS = {"Autodiff", "NoCheckpointing", "BalancedCheckpointing", "BudgetCheckpointing"}
 #: Classes whose methods are shown by examples, too.
 SHOWN = {"Tensor", "Gradients", "nn.Module"}
-
-
-class Entry(NamedTuple):
-    """Parameters of one kind and what is said of them; a result has its type for a name."""
-
-    names: list[str]
-    kind: str
-    said: str
-
-
-class Docstring(NamedTuple):
-    summary: list[str]
-    sections: dict[str, list[str]]
-
-    def entries(self, section: str) -> list[Entry]:
-        found: list[Entry] = []
-        for line in self.sections[section]:
-            if line and not line.startswith(" "):
-                names, _, kind = line.partition(" : ")
-                found.append(Entry(names.split(", "), kind, ""))
-            elif found:
-                found[-1] = found[-1]._replace(said=f"{found[-1].said} {line.strip()}".strip())
-        return found
-
-
-def parse(text: str) -> Docstring:
-    lines = text.splitlines()
-    end = lines.index("") if "" in lines else len(lines)
-    sections: dict[str, list[str]] = {}
-    for line, below in zip(lines, [*lines[1:], ""]):
-        if below and set(below) == {"-"}:
-            current = sections.setdefault(line, [])
-        elif sections and set(line) != {"-"}:
-            current.append(line)
-    return Docstring(lines[:end], sections)
-
-
-def members(name: str, value: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties of a class, those of our base classes included."""
-    for attribute in dir(value):
-        found = inspect.getattr_static(value, attribute)
-        if isinstance(found, staticmethod | classmethod):
-            found = found.__func__
-        called = found.fget if isinstance(found, property) else found
-        if not attribute.startswith("_") and inspect.isfunction(called):
-            if str(getattr(called, "__module__", "")).startswith("pullback"):
-                yield f"{name}.{attribute}", found
-
-
-@functools.cache
-def public() -> dict[str, Any]:
-    """Public functions and classes by name, and the methods of the classes; what has two names is there once."""
-    found: dict[str, Any] = {}
-    for namespace in NAMESPACES:
-        module = importlib.import_module(f"pullback.{namespace}".rstrip("."))
-        for name in sorted(getattr(module, "__all__", dir(module))):
-            value = getattr(module, name)
-            is_ours = str(getattr(value, "__module__", "")).startswith("pullback")
-            is_called = inspect.isroutine(value) or (isinstance(value, type) and not is_typeddict(value))
-            if not name.startswith("_") and is_ours and is_called:
-                found[f"{namespace}.{name}".lstrip(".")] = value
-    classes = [(name, value) for name, value in found.items() if isinstance(value, type)]
-    for name, value in sorted(classes, key=lambda pair: len(pair[1].__mro__)):  # a method belongs to a base class
-        found |= dict(members(name, value))
-    return {name: value for value, name in {value: name for name, value in reversed(found.items())}.items()}
-
-
-def value_of(name: str) -> Any:
-    *owners, last = name.split(".")
-    owner: Any = functools.reduce(getattr, owners, pb)
-    return inspect.getattr_static(owner, last) if isinstance(owner, type) else getattr(owner, last)
-
-
-def text_of(name: str) -> str:
-    return inspect.getdoc(value_of(name)) or ""
 
 
 def parameters_of(value: Any) -> list[str]:

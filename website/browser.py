@@ -70,7 +70,9 @@ def look_at(page: Page, address: str, name: str) -> list[str]:
     listeners = {
         "console": lambda message: wrong.append(f"console: {message.text}") if message.type == "error" else None,
         "pageerror": lambda error: wrong.append(f"script: {error}"),
-        "requestfailed": lambda request: wrong.append(f"not loaded: {request.url}"),
+        "requestfailed": lambda request: (
+            None if request.failure == "net::ERR_ABORTED" else wrong.append(f"not loaded: {request.url}")
+        ),  # aborted is what the page before was still loading; a file that is not there is an error in the console
         "request": lambda request: (
             None if request.url.startswith((address, "data:", "blob:")) else wrong.append(f"fetched: {request.url}")
         ),

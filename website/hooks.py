@@ -22,6 +22,7 @@ for folder in (ROOT, ROOT / "src"):  # MkDocs runs this file by its path
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from website import reference  # noqa: E402
 from website.execution import Output, PageError, Run, blocks, run_alone  # noqa: E402
 
 LOG = logging.getLogger("mkdocs.hooks.pullback")
@@ -49,7 +50,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             files.append(File.generated(config, name, content=picture))
     for beside, name in BESIDE.items():
         files.append(File.generated(config, name, content=(ROOT / beside).read_text()))
-    for asset in sorted((ROOT / "website" / "assets").glob("*.css")):
+    start = time.perf_counter()
+    for name, text in reference.pages().items():
+        files.append(File.generated(config, name, content=text))
+    LOG.info("reference: made in %.1f s", time.perf_counter() - start)
+    for asset in sorted([*(ROOT / "website" / "assets").glob("*.css"), *(ROOT / "website" / "assets").glob("*.js")]):
         files.append(File.generated(config, f"assets/{asset.name}", content=asset.read_text()))
     return files
 
@@ -86,7 +91,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = _links(markdown, page.file.src_uri)
     run = _runs.get(page.file.src_uri)
     if run is None:
-        return markdown
+        return _consoles(markdown)
     name = Path(page.file.src_uri).stem
     figure, end, parts = 0, 0, []
     found = blocks(markdown)
@@ -106,7 +111,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     parts.append(markdown[end:])
     if any(not block.has_prompts for block in found):
         parts.append(f"\n\n---\n\n<small>This page ran in {run.seconds:.1f} s: {run.machine}.</small>\n")
-    return "".join(parts)
+    return _consoles("".join(parts))
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Names in code lead to the reference, whose own links are made already."""
+    return html if page.file.src_uri.startswith("reference/") else reference.linked(html, page.file.dest_uri)
+
+
+def _consoles(markdown: str) -> str:
+    """Blocks with prompts are highlighted as such: what is copied of them is the code alone."""
+    return re.sub(r"^( *```)python(\n *>>> )", r"\1pycon\2", markdown, flags=re.MULTILINE)
 
 
 def _links(markdown: str, page: str) -> str:
@@ -116,9 +131,12 @@ def _links(markdown: str, page: str) -> str:
         markdown = markdown.replace(f"]({up}../{beside}", f"]({up}{name}")
     if page in BESIDE.values():
         markdown = re.sub(r"\]\(docs/", "](", markdown)
-    return re.sub(rf"\]\({re.escape(up)}\.\./README\.md\)", f"]({up}index.md)", markdown)
+    return re.sub(rf"\]\({re.escape(up)}\.\./README\.md(#[^)]*)?\)", f"]({up}index.md)", markdown)
 
 
 def on_config(config: MkDocsConfig) -> Any:
+    """The reference stands behind the guides."""
     _runs.clear()
+    place = next((n for n, part in enumerate(config.nav or [], 1) if "Guides" in part), len(config.nav or []))
+    (config.nav or []).insert(place, {"Reference": reference.nav()})
     return config

@@ -115,7 +115,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Names in code lead to the reference, whose own links are made already."""
+    """Names in code lead to the reference, whose own links are made already; examples copy without prompts."""
+    html = reference.copyable(html)
     return html if page.file.src_uri.startswith("reference/") else reference.linked(html, page.file.dest_uri)
 
 

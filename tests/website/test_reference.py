@@ -8,6 +8,7 @@ import posixpath
 import re
 import sys
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -21,7 +22,7 @@ from website.reference.families import PAGES, placed
 from website.reference.names import public, surface
 from website.reference.signatures import signature
 from website.reference.source import file_of, highlighted, place
-from website.reference.text import paragraphs
+from website.reference.text import code, paragraphs
 
 MODULES = ("nn", "optim", "linalg", "random", "train", "train.metrics", "models", "finetune", "backends", "typing")
 
@@ -175,3 +176,11 @@ def test_code_is_coloured_line_by_line():
     lines = highlighted('"""a\nb"""\n', "python").splitlines()
     assert len(lines) == 2 and all(line.count("<span") == line.count("</span>") == 1 for line in lines)
     assert 'class="gp"' in highlighted(">>> 1\n1\n", "pycon")
+
+
+def test_examples_are_copied_without_prompts():
+    shown = ">>> def f(x):\n...     return x < 1\n...\n>>> f(2)\nFalse\n>>> f('')\nTraceback ...:\n    ...\nError: x"
+    html = code(shown, "pycon")
+    copied = re.search(r'<div data-copy="([^"]*)" class="highlight"', reference.copyable(html))
+    assert copied and unescape(copied[1]) == "def f(x):\n    return x < 1\n\nf(2)\nf('')"
+    assert reference.copyable(code("x = 1", "python")) == code("x = 1", "python")

@@ -15,9 +15,9 @@ from .entries import entry, summary_of, table
 from .families import GROUPS, PAGES, Page, placed
 from .names import Public, surface
 from .source import link_to, page_of, place, source_page
-from .text import linked, named_here
+from .text import copyable, linked, named_here
 
-__all__ = ["addresses", "linked", "named_here", "nav", "pages", "surface"]
+__all__ = ["addresses", "copyable", "linked", "named_here", "nav", "pages", "surface"]
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMAND_LINE = "reference/command_line.md"

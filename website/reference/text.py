@@ -53,6 +53,18 @@ def linked(text: str, page: str, address: Callable[[str], str | None] = named_he
     return _CODE.sub(replaced, text)
 
 
+def copyable(text: str) -> str:
+    """HTML whose examples with prompts copy as code that runs: without prompts, outputs and tracebacks."""
+
+    def replaced(match: re.Match[str]) -> str:
+        shown = html.unescape(re.sub(r"<[^>]+>", "", match["code"]))
+        found = re.findall(r"^>>> .*(?:\n\.\.\.(?: .*)?$)*", shown, re.MULTILINE)
+        run = "\n".join(line[4:] for block in found for line in block.split("\n"))
+        return f'<div data-copy="{html.escape(run)}"{match[0][4:]}' if run else match[0]
+
+    return re.sub(r'<div class="[^"]*highlight[^>]*><pre>(?P<code>.*?)</pre>', replaced, text, flags=re.DOTALL)
+
+
 def relative(place: str, page: str) -> str:
     """An address in the site, from a page of it."""
     return posixpath.relpath(place, posixpath.dirname(page) or ".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any, Iterator
 
@@ -91,3 +92,24 @@ def test_a_function_that_carries_state_is_not_called_for_nothing() -> None:
     for _ in range(4):
         step(LARGE)
     assert step.audits == 0 and counted.last.shape == (300, 300)
+
+
+def test_garbage_that_waits_to_be_collected_makes_no_other_program() -> None:
+    """What a function makes is its own, whether or not a cycle of its leftovers still holds it."""
+    is_left = iter([True, *[False] * 9])
+
+    def f(x: pb.Tensor) -> pb.Tensor:
+        shift = np.ones(300, np.float32)
+        if next(is_left):
+            leftovers: list[Any] = [shift]
+            leftovers.append(leftovers)
+        return x @ x @ x @ (x + shift)
+
+    function = pb.compile(f, ignore=["is_left"])
+    gc.disable()
+    try:
+        results = [function(LARGE).numpy() for _ in range(5)]
+    finally:
+        gc.enable()
+    assert (function.audits, function.traces) == (1, 1)
+    assert all((result == results[0]).all() for result in results)

@@ -234,53 +234,63 @@ def _are_alike(first: Step, second: Step, trace: Any) -> bool:
         return False
     same = dict(zip((*first.carry, *first.slices), (*second.carry, *second.slices)))
     same.update(zip(first.places.values(), second.places.values()))
-    contents = dict(trace.recorder.arrays.values())
-
-    def alike(x: Any, y: Any) -> bool:
-        if type(x) is not type(y):
-            return False
-        if type(x) is Value:
-            return same[x] is y if x in same else x is y or has_same_contents(x, y)
-        if type(x) is tuple:
-            return len(x) == len(y) and all(map(alike, x, y))
-        if type(x) is Iteration:
-            return _are_alike_inside(x, y, alike, same)
-        if type(x) is slice:
-            return alike((x.start, x.stop, x.step), (y.start, y.stop, y.step))
-        return x is y or (repr(x) == repr(y) if isinstance(x, (int, float, complex)) else bool(x == y))
-
-    def has_same_contents(x: Value, y: Value) -> bool:
-        """Whether these are arrays that each step makes anew, and makes the same."""
-        a, b = trace.contents.get(x), contents.get(y)
-        if a is None or b is None or (x.shape, x.dtype) != (y.shape, y.dtype):
-            return False
-        return a is b or bool(type(a) is type(b) is np.ndarray and a.tobytes() == b.tobytes())
-
-    if not _are_alike_lists(first.instructions, second.instructions, alike, same):
+    comparison = _Comparison(same, trace)
+    if not comparison.of_instructions(first.instructions, second.instructions):
         return False
     pairs = ((first.next_carry, second.next_carry), (first.outputs, second.outputs))
     nodes = ((first.next_nodes, second.next_nodes), (first.output_nodes, second.output_nodes))
-    return all(alike(tuple(x), tuple(y)) for x, y in pairs) and all(
+    return all(comparison.of(tuple(x), tuple(y)) for x, y in pairs) and all(
         [node is None for node in x] == [node is None for node in y] for x, y in nodes
     )
 
 
-def _are_alike_lists(first: Any, second: Any, alike: Any, same: dict[Value, Value]) -> bool:
-    if len(first) != len(second):
-        return False
-    for one, other in zip(first, second):
-        if one.op != other.op or not alike(one.args, other.args) or len(one.results) != len(other.results):
+class _Comparison:
+    """Instructions of two traces, with the values that stand for each other.
+
+    No function that calls itself by a variable of another one: such a cycle would keep arrays until it is collected,
+    and whether anybody holds an array is asked afterwards.
+    """
+
+    def __init__(self, same: dict[Value, Value], trace: Any) -> None:
+        self.same = same
+        self.before = trace.contents
+        self.now = dict(trace.recorder.arrays.values())
+
+    def of(self, x: Any, y: Any) -> bool:
+        if type(x) is not type(y):
             return False
-        same.update(zip(one.results, other.results))
-    return True
+        if type(x) is Value:
+            return self.same[x] is y if x in self.same else x is y or self._has_same_contents(x, y)
+        if type(x) is tuple:
+            return len(x) == len(y) and all(map(self.of, x, y))
+        if type(x) is Iteration:
+            return self._of_loops(x, y)
+        if type(x) is slice:
+            return self.of((x.start, x.stop, x.step), (y.start, y.stop, y.step))
+        return x is y or (repr(x) == repr(y) if isinstance(x, (int, float, complex)) else bool(x == y))
 
+    def _has_same_contents(self, x: Value, y: Value) -> bool:
+        """Whether these are arrays that each step makes anew, and makes the same."""
+        a, b = self.before.get(x), self.now.get(y)
+        if a is None or b is None or (x.shape, x.dtype) != (y.shape, y.dtype):
+            return False
+        return a is b or bool(type(a) is type(b) is np.ndarray and a.tobytes() == b.tobytes())
 
-def _are_alike_inside(first: Iteration, second: Iteration, alike: Any, same: dict[Value, Value]) -> bool:
-    """The same of loops in the body."""
-    numbers = [(one.constants, one.carry, one.steps, one.reverse) for one in (first, second)]
-    if numbers[0] != numbers[1] or len(first.body.inputs) != len(second.body.inputs):
-        return False
-    same.update(zip(first.body.inputs, second.body.inputs))
-    return _are_alike_lists(first.body.instructions, second.body.instructions, alike, same) and alike(
-        tuple(first.body.outputs), tuple(second.body.outputs)
-    )
+    def of_instructions(self, first: Any, second: Any) -> bool:
+        if len(first) != len(second):
+            return False
+        for one, other in zip(first, second):
+            if one.op != other.op or not self.of(one.args, other.args) or len(one.results) != len(other.results):
+                return False
+            self.same.update(zip(one.results, other.results))
+        return True
+
+    def _of_loops(self, first: Iteration, second: Iteration) -> bool:
+        """The same of loops in the body."""
+        numbers = [(one.constants, one.carry, one.steps, one.reverse) for one in (first, second)]
+        if numbers[0] != numbers[1] or len(first.body.inputs) != len(second.body.inputs):
+            return False
+        self.same.update(zip(first.body.inputs, second.body.inputs))
+        return self.of_instructions(first.body.instructions, second.body.instructions) and self.of(
+            tuple(first.body.outputs), tuple(second.body.outputs)
+        )

@@ -222,6 +222,26 @@ def test_other_libraries(device: str) -> None:
     np.testing.assert_allclose(gradient.to_device("numpy").numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: tuple(pb.linalg.svd(a, full_matrices=False)),
+        lambda a: tuple(pb.linalg.qr(a)),
+        lambda a: tuple(pb.linalg.eigh(a @ a.T)),
+        lambda a: tuple(pb.linalg.slogdet(a)),
+        pb.grad(lambda a: pb.linalg.svdvals(a).sum()),
+    ],
+)
+def test_results_with_names_in_other_libraries(f: Any, device: str) -> None:
+    pytest.importorskip(device.partition(":")[0])
+    a = pb.asarray(rng().normal(size=(2, 3, 3)).astype(np.float32), device=device)
+    found, expected = pb.tree.leaves(pb.vmap(f)(a)), [pb.tree.leaves(f(example)) for example in a]
+    for k, out in enumerate(found):
+        wanted = pb.stack([leaves[k] for leaves in expected])
+        np.testing.assert_allclose(*[x.to_device("numpy").numpy() for x in (out, wanted)], rtol=1e-4, atol=1e-5)
+
+
 # -- writes, choices, loops ------------------------------------------------------------------------
 
 
@@ -404,6 +424,41 @@ def test_reading_and_writing_at_indices(read: Any, shares: str) -> None:
     slope = pb.vmap(pb.grad(lambda x, i, j: (pb.sin(read(x, i, j)) * weight).sum()), in_axes=axes)(x, i, j)
     wanted = [pb.grad(lambda x, i, j: (pb.sin(read(x, i, j)) * weight).sum())(*row) for row in rows]
     np.testing.assert_allclose(slope, np.stack(wanted))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("shares", ["array", "values"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i, y: (x * y)[i],
+        lambda x, i, y: pb.index_add(x, i, y[0]) * y,
+        lambda x, i, y: written(x * y[0], i, y[:2]),
+        lambda x, i, y: pb.grad(lambda x: (written(x, i, y[:2]) ** 3 * y).sum())(x),
+        lambda x, i, y: pb.jacfwd(pb.grad(lambda x: (pb.index_add(x, i, y[:2]) ** 3).sum()))(x),
+    ],
+)
+def test_indices_of_an_outer_map_are_shared_by_the_inner_one(f: Any, shares: str, count: int) -> None:
+    generator = rng()
+    x, i, y = generator.normal(size=(3, 4)), np.array([[0, 2], [1, -1], [3, 0]]), generator.normal(size=(count, 4))
+
+    def inner(x: Any, i: Any) -> Any:
+        return pb.vmap(lambda y: f(x, i, y) if shares == "array" else f(y, i, x))(y)
+
+    expected = [[f(*((a, j, b) if shares == "array" else (b, j, a))) for b in y] for a, j in zip(x, i)]
+    np.testing.assert_allclose(pb.vmap(inner)(x, i), expected)
+
+
+def written(x: Any, i: Any, y: Any) -> pb.Tensor:
+    x = pb.tensor(x) if isinstance(x, np.ndarray) else x.clone()
+    x[i] = y
+    return x
+
+
+def test_masks_of_an_outer_map_are_refused() -> None:
+    x = np.ones((3, 4))
+    with pytest.raises(pb.VmapError, match="boolean mask"):
+        pb.vmap(lambda x: pb.vmap(lambda y: (x * y)[x > 0])(np.ones((2, 4))))(x)
 
 
 # -- random numbers --------------------------------------------------------------------------------

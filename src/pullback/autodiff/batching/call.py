@@ -32,6 +32,9 @@ class Call:
         self.level: Level = (stacks or inside)[0].level
         if not self.level.is_open:
             (stacks or inside)[0].check_open()
+        if any([x.level is not self.level for x in inside]):
+            static = _of_level(static, self.level)
+            inside = _stacks_inside(static)
         self.operation = operation
         self.size = self.level.size
         self.stacked = tuple([type(x) is Stack and x.is_stacked for x in raws])
@@ -126,7 +129,7 @@ class Call:
             if operation.residuals and not self.keeps_residuals:
                 outputs = split(operation, result)[0]
                 return outputs if operation.has_several_outputs else outputs[0]
-            return result
+            return tuple(result) if isinstance(result, (tuple, list)) else result  # without the library's names
         if operation.variadic or OPERATIONS.get(operation.name) is not operation:
             return apply(operation, tuple(xs), tuple(static))
         return _function(operation.name)(*xs, *static)
@@ -196,6 +199,16 @@ def _may_hold_arrays(operation: Operation) -> bool:
 def _stacks_inside(static: Any) -> list[Stack]:
     parts = [part for value in static for part in (value if type(value) is tuple else (value,))]
     return [part for part in parts if type(part) is Stack]
+
+
+def _of_level(value: Any, level: Level) -> Any:
+    """A static argument at a level: what examples of a level further out have is the same for all of its own."""
+    if type(value) is tuple:
+        return tuple([_of_level(part, level) for part in value])
+    if type(value) is not Stack or value.level is level:
+        return value
+    value.check_open()
+    return Stack(make(value, None), level, False)
 
 
 def without_stacks(value: Any, number: int | None = None) -> Any:

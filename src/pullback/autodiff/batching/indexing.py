@@ -116,7 +116,7 @@ def _check_new_axis(flag: Any) -> None:
 
 def _nonzero(mask: Any) -> list[Any]:
     """A mask as arrays of integers, which select the same."""
-    if type(mask) is Stack:
+    while type(mask) is Stack:  # of each level that is around
         if mask.is_stacked:
             raise VmapError(
                 f"{user_site()}: indexing with a boolean mask selects so many elements, which may differ from example "

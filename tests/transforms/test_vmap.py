@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from typing import Any
@@ -447,6 +448,35 @@ def test_indices_of_an_outer_map_are_shared_by_the_inner_one(f: Any, shares: str
 
     expected = [[f(*((a, j, b) if shares == "array" else (b, j, a))) for b in y] for a, j in zip(x, i)]
     np.testing.assert_allclose(pb.vmap(inner)(x, i), expected)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y, z: x * y * z,
+        lambda x, y, z: x @ y + z,
+        lambda x, y, z: pb.where(x > y, x, z),
+        lambda x, y, z: z[pb.argsort(x)] * y[pb.argmax(x)],
+        lambda x, y, z: (z * y)[pb.argsort(x)],
+        lambda x, y, z: y[pb.argsort(x)] * z,
+    ],
+)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_inner_maps_see_arrays_of_all_outer_ones(f: Any, order: tuple[int, ...]) -> None:
+    arrays = rng().normal(size=(3, 2, 13))  # so many that the directions of a Jacobian go together
+
+    def inside(g: Any, given: tuple[Any, ...], depth: int = 0) -> Any:
+        if depth == 3:
+            return g(*given)
+        here = order[depth]
+        return pb.vmap(lambda a: inside(g, (*given[:here], a, *given[here + 1 :]), depth + 1))(given[here])
+
+    def in_loops(g: Any) -> np.ndarray:
+        rows = [[[g(x, y, z) for z in arrays[2]] for y in arrays[1]] for x in arrays[0]]
+        return np.transpose(rows, (*order, *range(3, np.ndim(rows))))
+
+    for g in (f, pb.grad(lambda x, y, z: (f(x, y, z) ** 2).sum(), 2), pb.jacfwd(f, 1), pb.jacrev(f, 2)):
+        np.testing.assert_allclose(inside(g, tuple(arrays)), in_loops(g), rtol=1e-12, atol=1e-12)
 
 
 def written(x: Any, i: Any, y: Any) -> pb.Tensor:

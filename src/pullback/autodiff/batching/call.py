@@ -12,7 +12,7 @@ from ..apply import apply, split
 from ..base import make, resolved
 from ..explanation import explained
 from ..tables import TENSORS
-from .stack import Level, Stack
+from .stack import STACK_BACKEND, Level, Stack
 
 
 class Call:
@@ -69,16 +69,20 @@ class Call:
                 if x._node is not None and mode.recording:
                     return
                 x = x._raw
+                if type(x) is Stack and x.level is not self.level.outer:
+                    return  # of a level further out: an operation on tensors lifts it
                 if backend is None:
                     backend = backends.of(x)
                 elif backends.of(x) is not backend:
                     return  # which an operation on tensors explains
             raws.append(x)
+        if backend is None:
+            return
         for stack in inside:
             if type(stack.tensor) is not base.Tensor:
                 return
-        if backend is None:
-            return
+            if type(stack.tensor._raw) is Stack and backend is not STACK_BACKEND:
+                return  # an index of examples further out, of an array that they share
         if any([type(x) in base.PYTHON_SCALARS for x in raws]):
             array = next(x for x in raws if hasattr(x, "shape"))
             raws = [backend.scalar_for(x, array) if type(x) in base.PYTHON_SCALARS else x for x in raws]

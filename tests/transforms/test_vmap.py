@@ -309,6 +309,40 @@ def test_control_flow() -> None:
     np.testing.assert_allclose(partial, (np.cumsum(rows, 1) - rows) * rows)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pb.softmax(pb.log(x)).max(),
+        lambda x: pb.layer_norm(1 / x, 3)[0],
+        lambda x: (1 / x) @ pb.log(x),
+        lambda x: pb.cumprod(1 / x).sum(),
+    ],
+)
+@pytest.mark.parametrize("loops", [False, True])
+def test_gradients_of_examples_that_do_not_take_a_choice_stay_out_of_it(f: Any, loops: bool) -> None:
+    def choice(x: Any) -> Any:
+        if loops:
+            return pb.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, f(c[2]), c[2]), (1.0 * (x[0] <= 0), x[1], x))[
+                1
+            ]
+        return pb.cond(x[0] > 0, f, lambda x: x[1], x)
+
+    x = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    slopes = np.stack([pb.grad(f)(x[0]), [0.0, 1.0, 0.0]])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(pb.vmap(pb.grad(choice))(x), slopes)
+        np.testing.assert_allclose(pb.grad(lambda x: pb.vmap(choice)(x).sum())(x), slopes)
+
+
+@pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
+def test_numbers_that_are_chosen_are_where_the_predicate_is(device: str) -> None:
+    pytest.importorskip(device.partition(":")[0])
+    x = pb.asarray([1.0, -1.0], device=device)
+    chosen = pb.vmap(lambda x: pb.cond(x > 0, lambda: 1.0, lambda: 2.0))(x)
+    assert chosen.device == x.device
+    assert chosen.tolist() == [1.0, 2.0]
+
+
 def chosen_alone(x: Any) -> Any:
     return pb.cond(x > 0, lambda x: pb.log(x), lambda x: -x, x)
 

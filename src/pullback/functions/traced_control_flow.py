@@ -19,6 +19,8 @@ import numpy as np
 from .. import backends, modes, tree
 from ..autodiff import base
 from ..autodiff.base import PYTHON_SCALARS
+from ..autodiff.batching.stack import Stack
+from ..autodiff.creation import asarray
 from ..autodiff.graph import user_frame
 from ..autodiff.sites import user_site
 from ..autodiff.tables import TENSORS
@@ -38,14 +40,15 @@ def select(
 ) -> Any:
     """The results of both functions, and of them those of one: `predicate` is a boolean tensor without axes."""
     with np.errstate(all="ignore") if modes.mapping() is not None else nullcontext():  # of what is not chosen
-        taken, structure = tree.flatten_variables(true_function(*own(operands)))
-        other, other_structure = tree.flatten_variables(false_function(*own(operands)))
+        opposite = TENSORS.logical_not(predicate) if modes.mapping() is not None else predicate
+        taken, structure = tree.flatten_variables(true_function(*_for_takers(predicate, own(operands))))
+        other, other_structure = tree.flatten_variables(false_function(*_for_takers(opposite, own(operands))))
     if structure != other_structure:
         raise ShapeError(
             f"cond: {user_site()}: {_both('results of different structure', structure, other_structure)} "
             "Return trees of the same structure from both."
         )
-    pairs = [_alike(structure, i, x, y) for i, (x, y) in enumerate(zip(taken, other))]
+    pairs = [_alike(structure, i, x, y, predicate.device) for i, (x, y) in enumerate(zip(taken, other))]
     return tree.unflatten(structure, [_chosen(predicate, x, y) for x, y in pairs])
 
 
@@ -58,9 +61,31 @@ def _chosen(predicate: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return result
 
 
-def _alike(structure: tree.Structure, i: int, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+def _for_takers(predicate: Tensor, operands: Any) -> Any:
+    """What a function is called with, of which only some of many examples take the result: no gradient reaches it of
+    the others, whose own may be NaN. Outside of `vmap`, the operands as they are."""
+    if modes.mapping() is None:
+        return operands
+
+    def one(x: Any) -> Any:
+        is_followed = isinstance(x, base.Tensor) and x.device == predicate.device and _has_derivative(x)
+        return TENSORS.where(predicate, x, x.detach()) if is_followed else x
+
+    return tree.map(one, operands, is_leaf=lambda x: not isinstance(x, (tuple, list, dict)))
+
+
+def _has_derivative(x: Tensor) -> bool:
+    """Whether a gradient or a tangent is wanted, at this level or further out."""
+    while not x._carries_derivative and type(x._raw) is Stack:
+        x = x._raw.tensor
+    return x._carries_derivative
+
+
+def _alike(structure: tree.Structure, i: int, x: Any, y: Any, device: str) -> tuple[Tensor, Tensor]:
     """One leaf of both results as tensors of one shape and dtype; a number takes the other one's dtype."""
-    if type(x) in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS:
+    if type(x) in PYTHON_SCALARS and type(y) in PYTHON_SCALARS:
+        x, y = asarray(x, device=device), asarray(y, device=device)
+    elif type(x) in PYTHON_SCALARS:
         y = tensor_of("cond: the result of false_function", structure, i, y)
         x = number_like(x, y.dtype, y.device)
     elif type(y) in PYTHON_SCALARS:
@@ -117,7 +142,7 @@ def masked_loop(
     while True:
         before = carry.tensors
         with np.errstate(all="ignore") if modes.mapping() is not None else nullcontext():
-            after = carry.checked(body(carry.tree()), step)
+            after = carry.checked(body(_for_takers(running, carry.tree())), step)
         carry.tensors = [_moved(running, x, y) for x, y in zip(after, before)]
         step += 1
         if step == max_steps or _is_any(running) is False:

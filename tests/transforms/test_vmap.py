@@ -62,6 +62,7 @@ def test_shared_arguments_keywords_and_numbers() -> None:
     found = pb.vmap(lambda a, x, scale=1.0: (a * x * scale, 3.0, np.arange(2)), in_axes=(None, 0))(2.0, x, scale=10.0)
     np.testing.assert_allclose(found[0], 20 * x)
     assert found[1].shape == (5,) and found[2].shape == (5, 2)
+    np.testing.assert_array_equal(pb.vmap(lambda x: 0.1)(x), np.full(5, 0.1))
 
 
 def test_no_examples() -> None:
@@ -70,6 +71,25 @@ def test_no_examples() -> None:
     assert (first.shape, second.shape, third.shape, fourth.shape) == ((0, 3), (0, 3), (0,), (0, 3, 3))
     grads = pb.vmap(pb.grad(lambda w, x: pb.tanh(w @ x).sum()), in_axes=(None, 0))(np.ones((2, 3)), np.zeros((0, 3)))
     assert grads.shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, i: pb.linalg.solve(a, a[0]).sum(),
+        lambda a, i: pb.linalg.inv(a).sum(),
+        lambda a, i: pb.linalg.cholesky(a).sum(),
+        lambda a, i: a[i].sum(),
+        lambda a, i: pb.median(a),
+        lambda a, i: pb.index_add(a, i, 1.0).sum(),
+        lambda a, i: pb.scaled_dot_product_attention(a, a, a).sum(),
+    ],
+)
+def test_derivatives_of_no_examples(f: Any) -> None:
+    a, i = np.zeros((0, 3, 3)), np.zeros((0, 2), int)
+    assert pb.vmap(f)(a, i).shape == (0,)
+    assert pb.vmap(pb.grad(f))(a, i).shape == (0, 3, 3)
+    assert pb.vmap(pb.hessian(f))(a, i).shape == (0, 3, 3, 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -572,6 +592,13 @@ def test_chances_of_examples() -> None:
     for randomness in ("same", "different"):
         drawn = pb.vmap(lambda p: pb.random.bernoulli(p, (50,)), randomness=randomness)(p)
         assert not drawn[0].any() and drawn[1].all() and 5 < drawn[2].sum() < 45
+
+
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_numbers_to_draw_with_are_the_same_for_all_examples(randomness: str) -> None:
+    for draw in (lambda x: pb.random.normal((2,), x), lambda x: pb.random.uniform((2,), 0.0, x)):
+        with pytest.raises(pb.VmapError, match="is one number"):
+            pb.vmap(draw, randomness=randomness)(np.ones(3))
 
 
 def test_dropout_of_examples_and_its_gradient() -> None:

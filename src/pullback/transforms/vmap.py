@@ -13,6 +13,7 @@ from ..autodiff.batching.stack import Level, Stack
 from ..autodiff.creation import asarray
 from ..autodiff.forward import Dual
 from ..autodiff.tables import TENSORS
+from ..dtypes import complex128, float64
 from ..errors import DtypeError, GradientError, ShapeError, VmapError
 from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["vmap"]
 
 RANDOMNESS = ("different", "same")
+DTYPES = {float: float64, complex: complex128}  # of Python numbers, in every transform
 
 
 @overload
@@ -248,7 +250,7 @@ def level_result(level: Level, leaf: Any, place: int) -> tuple[Any, bool]:
             f"vmap: the function returned {type(leaf).__name__}: {leaf!r:.60} (result {place}), which is no array. "
             "Return arrays, numbers and trees of them."
         )
-    tensor = asarray(leaf)
+    tensor = asarray(leaf, dtype=DTYPES.get(type(leaf)))
     own = resolved(tensor)
     if own._node is not None and not isinstance(own, Dual) and type(own._raw) is Stack and own._raw.level is level:
         raise GradientError(

@@ -17,7 +17,7 @@ from ..graph import origin, users_site
 from ..tables import CREATION, TENSORS
 from . import custom
 from .call import Call
-from .forms import HELPERS, KEEPING_RESIDUALS, examples, form_for
+from .forms import HELPERS, KEEPING_RESIDUALS, form_for, form_for_none
 from .stack import STACK_BACKEND, Level, Stack
 
 
@@ -64,7 +64,7 @@ def on_stacks(operation: Operation, raws: Any, static: Any) -> Any:
             return call.stacks_of(call.run(call.xs, call.static), False)
         if isinstance(operation, CustomOperation):
             return call.stacks_of(custom.form(call), True)
-        form = form_for(operation) if call.size or call.has_stacks_inside else examples
+        form = form_for(operation) if call.size or call.has_stacks_inside else form_for_none(operation)
         result = None if form is None else form(call)
         if result is not None:
             return call.stacks_of(result, True)

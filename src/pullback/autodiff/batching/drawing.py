@@ -6,7 +6,9 @@ from inspect import signature
 from typing import Any
 
 from ... import modes
+from ...errors import VmapError
 from ..base import Tensor, TensorBase
+from ..sites import user_site
 from ..tables import TENSORS
 from .stack import Level
 
@@ -17,6 +19,13 @@ def draw(level: Level, generator: Any, method: Any, args: Any, named: Any) -> An
     arguments.apply_defaults()
     given = arguments.arguments
     wholes = {name: level.whole(x) for name, x in given.items() if isinstance(x, TensorBase)}
+    for name, (_, has_axis) in wholes.items():
+        if has_axis and "shape" in given and name != "p":
+            raise VmapError(
+                f"{user_site()}: {method.__name__}: `{name}` is one number, which would differ from example to example "
+                "inside of pb.vmap. Draw with numbers that all examples share, then scale and shift what was drawn: "
+                "`mean + std * pb.random.normal(shape)`."
+            )
     token = level.below()
     try:
         if level.randomness == "same" and not any([has_axis for _, has_axis in wholes.values()]):

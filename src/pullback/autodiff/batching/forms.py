@@ -10,6 +10,8 @@ import math
 from functools import cache
 from typing import Any, Callable
 
+import numpy as np
+
 from ...backends import portable
 from ...errors import VmapError
 from ...operations import Operation
@@ -50,6 +52,12 @@ def form_for(operation: Operation) -> Form | None:
     if found is not None:
         return found
     return None if _has_portable_form(operation.name) else examples
+
+
+def form_for_none(operation: Operation) -> Form | None:
+    """The form of an operation where there are no examples at all."""
+    is_made_of_others = HELPERS.get(operation.name) is operation and _has_portable_form(operation.name)
+    return None if is_made_of_others else examples
 
 
 @cache
@@ -106,9 +114,10 @@ def examples(call: Call) -> Any:
 
 
 def _no_examples(call: Call) -> Any:
-    """What is computed of no example at all, in the shape that an example of zeros says."""
-    zeros = [TENSORS.zeros(x.shape[1:], x._raw.dtype, x) if flag else x for x, flag in zip(call.xs, call.stacked)]
-    result = call.run(zeros, call.static)
+    """What is computed of no example at all, in the shape that an example says whose matrices have an inverse."""
+    inputs = [_identity(x) if flag else x for x, flag in zip(call.xs, call.stacked)]
+    with np.errstate(all="ignore"):  # only the shape is wanted
+        result = call.run(inputs, call.static)
     outs = result if type(result) is tuple else (result,)
     empty = tuple([TENSORS.zeros((0, *out.shape), out._raw.dtype, out) for out in outs])
     return empty if type(result) is tuple else empty[0]
@@ -121,6 +130,16 @@ def refused(call: Call) -> Any:
         f"{user_site()}: `{call.operation.name}` has a result whose shape depends on values, which may differ from "
         f"example to example inside of pb.vmap. Write {call.operation.instead or 'it outside of the function'}."
     )
+
+
+def _identity(x: Any) -> Any:
+    """Ones on the diagonal of the last two axes; zeros where there are none, or no real numbers."""
+    shape = x.shape[1:]
+    made = TENSORS.zeros(shape, x._raw.dtype, x)
+    if len(shape) < 2 or x.dtype.kind not in ("float", "complex"):
+        return made
+    ones = TENSORS.full((*shape[:-2], min(shape[-2:])), 1, x._raw.dtype, x)
+    return TENSORS.place_diagonal(ones, shape, 0)
 
 
 # -- reductions ------------------------------------------------------------------------------------

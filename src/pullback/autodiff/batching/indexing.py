@@ -156,8 +156,9 @@ def place(call: Call) -> Any:
         return call.xp.place(call.spread(0), (call.size, *shape), (_ALL, *index.parts))
     value = call.on_tensors().spread(0)
     where, size = _flat_index(index, call.size, value)
-    flat = TENSORS.reshape(value, (call.size * math.prod(value.shape[1:]),) if size else (call.size, -1))
-    total = (size,) if size else (call.size, math.prod(shape))
+    count = math.prod(value.shape[1:])
+    flat = TENSORS.reshape(value, (call.size * count,) if size is not None else (call.size, count))
+    total = (size,) if size is not None else (call.size, math.prod(shape))
     return TENSORS.reshape(TENSORS.place(flat, total, where), (call.size, *shape))
 
 
@@ -189,17 +190,17 @@ def _written(call: Call, name: str) -> Any:
         value = _value(call, len(wanted))
         full = (call.size, *wanted)
         value = TENSORS.broadcast_to(value, full) if value.shape != full else value
-        value = TENSORS.reshape(value, (math.prod(full),) if size else (call.size, math.prod(wanted)))
-    flat = TENSORS.reshape(x, (size,) if size else (call.size, math.prod(shape)))
+        value = TENSORS.reshape(value, (math.prod(full),) if size is not None else (call.size, math.prod(wanted)))
+    flat = TENSORS.reshape(x, (size,) if size is not None else (call.size, math.prod(shape)))
     return TENSORS.reshape(write(flat, value, where), x.shape)
 
 
-def _flat_index(index: Index, size: int, like: Any) -> tuple[Any, int]:
-    """An index of flat examples, and 0; or of all examples in one flat array, and its size."""
+def _flat_index(index: Index, size: int, like: Any) -> tuple[Any, int | None]:
+    """An index of flat examples, and None; or of all examples in one flat array, and its size."""
     positions, differs = index.positions(size, like)
     count = math.prod(index.shape)
     if not differs:
-        return (_ALL, resolved(TENSORS.reshape(positions, (positions.size,)))._raw), 0
+        return (_ALL, resolved(TENSORS.reshape(positions, (positions.size,)))._raw), None
     begins = TENSORS.multiply(_numbers(size, like), count)
     begins = TENSORS.reshape(begins, (size, *(1,) * (positions.ndim - 1)))
     flat = TENSORS.reshape(TENSORS.add(positions, begins), (positions.size,))

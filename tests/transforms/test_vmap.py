@@ -171,6 +171,35 @@ def test_gradient_through_a_map_of_gradients() -> None:
         np.testing.assert_allclose(found[key], expected[key])
 
 
+@pytest.mark.parametrize("size", [3, 14])
+@pytest.mark.parametrize(
+    "inside",
+    [
+        lambda f, x: pb.jacfwd(f)(x),
+        lambda f, x: pb.jacrev(f)(x),
+        lambda f, x: pb.jacfwd(pb.jacfwd(f))(x),
+        lambda f, x: pb.hessian(f)(x),
+        lambda f, x: pb.jvp(f, (x,), (x,)),
+        lambda f, x: pb.vjp(f, x)[1](x),
+        lambda f, x: pb.hvp(lambda x: f(x).sum(), (x,), (x,)),
+        lambda f, x: pb.jacfwd(lambda x: (f(x), f(2 * x)), has_aux=True)(x),
+    ],
+)
+def test_gradients_flow_through_derivatives_of_examples(inside: Any, size: int) -> None:
+    x, w = rng().normal(size=(3, size)), rng().normal(size=(size, size))
+
+    def sum_of_squares(parts: Any) -> Any:
+        return sum(((part**2).sum() for part in pb.tree.leaves(parts)), 0.0)
+
+    def total(w: Any) -> Any:
+        return sum_of_squares(pb.vmap(lambda x: inside(lambda x: pb.sin(w @ x), x))(x))
+
+    def in_a_loop(w: Any) -> Any:
+        return sum(sum_of_squares(inside(lambda x: pb.sin(w @ x), pb.asarray(row))) for row in x)
+
+    np.testing.assert_allclose(pb.grad(total)(w), pb.grad(in_a_loop)(w), rtol=1e-9, atol=1e-9)
+
+
 def test_second_order_per_example() -> None:
     x = rng().normal(size=(4, 3))
     f = lambda x: pb.sin(x).prod() + (x**3).sum()

@@ -29,6 +29,7 @@ from .lifting import (
     one_hot,
     recording,
     separated,
+    unrecorded,
 )
 from .reverse import grad, jacrev, vjp
 
@@ -192,7 +193,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Ne
                 _assembled(x, column[k] if column else None, done, k) for x, column in zip(arguments.tensors, columns)
             ]
             if not done.stays:
-                parts = [part.detach() for part in parts]
+                parts = [unrecorded(part) for part in parts]
             pairs = zip(arguments.leaves, parts)
             entries.append(arguments.result([lowered_like(leaf, part, done.stays) for leaf, part in pairs]))
         result = tree.unflatten(done.structure, entries)

@@ -186,15 +186,20 @@ def must_stay(results: Iterable[Any], has_tensors: bool) -> bool:
     return False
 
 
+def unrecorded(x: Tensor) -> Tensor:
+    """A result without what it is made from here; inside of `vmap`, what it is made from further out stays known."""
+    return make(x._raw, None) if type(x._raw) is Stack else x.detach()
+
+
 def lowered(result: Any, stays: bool, has_tensors: bool) -> Any:
     """A tree of results for the caller. Arrays are copies: they share nothing with a tensor that may be captured."""
 
     def one(x: Any) -> Any:
         if not isinstance(x, Tensor) or stays:
             return x
+        x = unrecorded(x)
         if type(x._raw) is Stack:
-            return make(x._raw, None)  # what it is made from further out stays known there
-        x = x.detach()
+            return x
         return x if has_tensors else without_shape(x._backend.copy(x._raw))
 
     return tree.map(one, result)

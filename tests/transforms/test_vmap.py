@@ -383,6 +383,21 @@ def test_gradients_of_examples_that_do_not_take_a_choice_stay_out_of_it(f: Any, 
         np.testing.assert_allclose(pb.grad(lambda x: pb.vmap(choice)(x).sum())(x), slopes)
 
 
+def backward_alone(x: Any) -> Any:
+    x = x.detach().set_requires_grad(True)
+    pb.sqrt(x).sum().backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("gradient", [pb.grad(lambda x: pb.sqrt(x).sum()), backward_alone])
+def test_guards_say_where_gradients_of_examples_are_not_finite(gradient: Any) -> None:
+    x = np.array([[1.0, 2.0], [0.0, 1.0]])
+    with pb.guard("raise"), pytest.raises(pb.NumericalInstabilityError, match=r"gradient of `sqrt` is inf.*\(2, 2\)"):
+        pb.vmap(gradient)(x)
+    with pb.guard("raise"):
+        np.testing.assert_allclose(pb.vmap(gradient)(x + 1), 0.5 / np.sqrt(x + 1))
+
+
 @pytest.mark.parametrize("device", ["torch:cpu", "jax:cpu"])
 def test_numbers_that_are_chosen_are_where_the_predicate_is(device: str) -> None:
     pytest.importorskip(device.partition(":")[0])

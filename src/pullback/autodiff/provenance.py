@@ -47,7 +47,10 @@ def describe_range(name: str, raw: Any) -> str:
 def _to_numpy(raw: Any) -> np.ndarray[Any, Any]:
     raw = getattr(raw, "_raw", raw)
     backend = backends.of(raw)
-    return np.asarray(raw) if backend is None else np.asarray(backend.to_numpy(raw))
+    if backend is None:
+        return np.asarray(raw)
+    raw = backend.values_in(raw)  # of many examples: all of them
+    return np.asarray(backends.of(raw).to_numpy(raw))
 
 
 def _ranges(pairs: list[tuple[str, Any]]) -> str:

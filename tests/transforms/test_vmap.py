@@ -589,6 +589,23 @@ def test_masks_of_an_outer_map_are_refused() -> None:
         pb.vmap(lambda x: pb.vmap(lambda y: (x * y)[x > 0])(np.ones((2, 4))))(x)
 
 
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize(
+    ("f", "error", "said"),
+    [
+        (lambda x: x[4], pb.IndexingError, r"getitem\(\(4,\) float32"),
+        (lambda x: x[0, 0], pb.IndexingError, r"getitem\(\(4,\) float32"),
+        (lambda x: x.__setitem__(slice(2), x), pb.ShapeError, r"setitem\(\(4,\) float32, \(4,\) float32"),
+        (lambda x: pb.index_add(x, slice(2), x), pb.ShapeError, r"index_add\(\(4,\) float32, \(4,\) float32"),
+    ],
+)
+def test_errors_of_kernels_show_what_one_example_gives(f: Any, error: Any, said: str, device: str) -> None:
+    if device != "numpy":
+        pytest.importorskip(device.partition(":")[0])
+    with pytest.raises(error, match=said):
+        pb.vmap(f)(pb.ones((3, 4), device=device))
+
+
 # -- random numbers --------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from ..apply import as_operand, made_by, record, split
 from ..base import make
 from ..creation import asarray
 from ..custom import CustomOperation
+from ..explanation import explained
 from ..forward import Dual, apply as apply_to_duals
 from ..graph import origin, users_site
 from ..tables import CREATION, TENSORS
@@ -65,7 +66,7 @@ def on_stacks(operation: Operation, raws: Any, static: Any) -> Any:
         if isinstance(operation, CustomOperation):
             return call.stacks_of(custom.form(call), True)
         form = form_for(operation) if call.size or call.has_stacks_inside else form_for_none(operation)
-        result = None if form is None else form(call)
+        result = None if form is None else _explained(form, call, raws, static)
         if result is not None:
             return call.stacks_of(result, True)
     finally:
@@ -74,6 +75,17 @@ def on_stacks(operation: Operation, raws: Any, static: Any) -> Any:
     result = kernel(list(raws), *static) if operation.variadic else kernel(*raws, *static)
     outputs = split(operation, result)[0]
     return outputs if operation.has_several_outputs else outputs[0]
+
+
+def _explained(form: Any, call: Call, raws: Any, static: Any) -> Any:
+    """What a form gives; errors of the kernels that it calls name the operation, as one example sees it."""
+    try:
+        return form(call)
+    except Exception as error:
+        found = explained(call.operation, list(raws), static, error)
+        if found is error:
+            raise
+        raise found from error
 
 
 def with_residuals(operation: Operation, raws: Any, static: Any) -> Any:

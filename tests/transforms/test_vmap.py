@@ -718,6 +718,22 @@ def test_custom_operations_with_residuals() -> None:
         np.testing.assert_allclose(pb.vmap(pb.grad(lambda x: (op(x) ** 2).sum()))(x), 2 * np.maximum(x, 0))
 
 
+def test_residuals_of_custom_operations_inside_of_nested_maps() -> None:
+    op = pb.custom_op(
+        lambda x, y: (x * y, 2 * x * y), name="doubled", residuals="twice",
+        x=lambda g, y, twice: g * y, y=lambda g, y, twice: g * twice / (2 * y),
+    )  # fmt: skip
+    x, y = rng().normal(size=(2, 3, 13))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        slope = pb.jacrev(lambda x, y: op(x, y), 1)
+        found = pb.vmap(lambda x: pb.vmap(lambda y: slope(x, y))(y))(x)
+        pushed = pb.vmap(lambda x: pb.vmap(lambda y: pb.jacfwd(lambda y: op(x, y))(y))(y))(x)
+    expected = np.broadcast_to([np.diag(row) for row in x], (3, 3, 13, 13)).swapaxes(0, 1)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(pushed, expected, atol=1e-12)
+
+
 # -- networks --------------------------------------------------------------------------------------
 
 

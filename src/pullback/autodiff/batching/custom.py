@@ -66,7 +66,9 @@ def with_residuals(operation: Any, raws: Any, static: Any) -> Any:
 
 def _all_results(operation: Any, inputs: Any, static: Any) -> tuple[Any, ...]:
     outputs = apply(operation, tuple(inputs), static)
-    arrays = [resolved(x)._raw if isinstance(x, TensorBase) else x for x in inputs]
+    outer = modes.mapping()
+    tensors = [x if outer is None else outer.lift(x) for x in inputs]
+    arrays = [resolved(x)._raw if isinstance(x, TensorBase) else x for x in tensors]
     backend = next(found for found in map(backends.of, arrays) if found is not None)
     residuals = split(operation, operation.kernel_for(backend)(*arrays, *static))[1]
     made = [make(backend.from_scalar(residual), None) for residual in residuals]

@@ -13,7 +13,7 @@ import numpy as _np
 
 from . import dtypes as _dtypes
 from .autodiff.apply import apply as _apply
-from .autodiff.creation import asarray as _asarray, default_dtype as _default_dtype
+from .autodiff.creation import default_dtype as _default_dtype, given as _asarray
 from .autodiff.rules.fft import SWAPPED as _SWAPPED
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, Iterable
+
+import numpy as np
 
 from .. import backends, modes
 from ..errors import DtypeError
 from ..operations import Operation
-from . import base
+from . import base, borrowing
 from .base import PYTHON_SCALARS, SCALAR_OR_ABSENT, make
 from .creation import array_of_list, asarray
 from .explanation import absence, explained, mixture
@@ -45,7 +47,7 @@ def apply(operation: Operation, inputs: tuple[Any, ...], static: tuple[Any, ...]
         elif isinstance(x, base.Tensor):
             return x._apply(operation, inputs, static)
         else:
-            return apply(operation, tuple([as_operand(x, operation) for x in inputs]), static)
+            return apply(operation, as_operands(inputs, operation), static)
     if array is None:
         if all(x is None for x in inputs):
             raise absence(operation)
@@ -203,6 +205,24 @@ SELECT = Recipe.of_function(
 def select(node: Node, index: int, count: int) -> Node:
     """The node of one output of an operation with several."""
     return new_node(SELECT, (node,), (index, count))
+
+
+def as_operands(inputs: Iterable[Any], operation: Operation) -> tuple[Any, ...]:
+    """Each of these as `as_operand` has it; arrays that meet a variable stay for the graph what they are now."""
+    return tuple([as_operand(x, operation) for x in kept_arrays(inputs)])
+
+
+def kept_arrays(inputs: Iterable[Any]) -> tuple[Any, ...]:
+    """The inputs of an operation, with NumPy arrays as its graph may keep them, if there is one."""
+    inputs = tuple(inputs)
+    if modes.is_recording() and modes.tracing() is None and any([_is_variable(x) for x in inputs]):
+        return tuple([borrowing.kept(x) if type(x) is np.ndarray else x for x in inputs])
+    return inputs
+
+
+def _is_variable(x: Any) -> bool:
+    """Whether what is computed with `x` may go into a graph."""
+    return isinstance(x, base.Tensor) and (type(x) is not base.Tensor or x._node is not None)
 
 
 def as_operand(x: Any, operation: Operation) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import backends, dtypes, modes
 from ..errors import DeviceError, DtypeError, ShapeError
-from . import base
+from . import base, borrowing
 from .base import PYTHON_SCALARS, created, make, refuse_tracked
 from .tables import TENSORS
 
@@ -118,6 +118,13 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         return _stacked(obj, wanted or dtypes.from_numpy(data.dtype), device)  # arrays from outside, by reference
     backend, device = backends.for_device(device)
     return created(backend.asarray(data, wanted, device, copy))
+
+
+def given(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """As `asarray`, for the arguments of operations: graphs see a NumPy array as it is now (see `borrowing`)."""
+    if type(obj) is _ndarray and modes.is_recording() and modes.tracing() is None:
+        obj = borrowing.kept(obj)
+    return asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def _converted(x: Tensor, dtype: dtypes.DType | None, device: str | None, copy: bool | None) -> Tensor:

@@ -12,7 +12,7 @@ from .. import backends, modes
 from ..backends import portable
 from ..errors import GraphConsumedError
 from ..operations import Operation
-from . import base, guard
+from . import base, borrowing, guard
 from .apply import Outputs, new_node, select
 from .base import make, resolved
 from .graph import Node, origin, saved_values
@@ -59,6 +59,8 @@ def walk(
     for node, g in seeds:
         cotangents[node] = cotangents[node] + g if node in cotangents else g
     order = in_order(cotangents, wrt is None)
+    if borrowing.has_shared():
+        borrowing.refuse_changes(order)
     useful = None if wrt is None else _leading_to(order, wrt)
     if useful is not None:
         order = [node for node in order if node in useful]

@@ -14,7 +14,7 @@ from .. import modes
 from ..errors import DtypeError, ShapeError
 from ..operations import Operation
 from . import base
-from .apply import apply as run, as_operand
+from .apply import apply as run, as_operand, as_operands
 from .base import TensorBase, resolved
 from .engine import alias, walk
 from .graph import Leaf, origin, users_site
@@ -116,7 +116,7 @@ def apply(operation: Operation, inputs: Any, static: Any) -> Any:
 
 
 def _moved(operation: Operation, inputs: Any, static: Any) -> Any:
-    inputs = tuple(as_operand(x, operation) for x in inputs)
+    inputs = as_operands(inputs, operation)
     level = max(x.level for x in inputs if isinstance(x, Dual))
     primals = tuple(primal_at(x, level) for x in inputs)
     tangents = tuple(tangent_at(x, level) for x in inputs)

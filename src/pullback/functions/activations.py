@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, Sequence
 
 from ..autodiff import base
 from ..autodiff.apply import apply, as_operand
-from ..autodiff.creation import asarray, inf
+from ..autodiff.creation import given as asarray, inf
 from ..autodiff.fast import call_for, fast_path
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
 from ..autodiff.base import values_of
-from ..autodiff.creation import asarray, default_dtype
+from ..autodiff.creation import default_dtype, given as asarray
 from ..autodiff.fast import call_for
 from ..dtypes import REAL
 from ..errors import DtypeError, ShapeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Sequence
 
 from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..errors import ShapeError
 from ..operations import OPERATIONS
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..autodiff.apply import apply
 from ..autodiff.base import PYTHON_SCALARS
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.fast import fast_path
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import modes
 from ..autodiff.base import values_of
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..dtypes import int64
 from ..errors import DtypeError, ShapeError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..autodiff import base
 from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for, fast_path
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype

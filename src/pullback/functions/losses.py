@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError

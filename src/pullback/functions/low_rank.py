@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Sequence
 
 from ..autodiff import base
 from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..backends import portable
 from ..backends.portable.packed import Packed

@@ -7,7 +7,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Never, Sequence
 
 from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..dtypes import REAL, get as get_dtype, int64

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal, Sequence, overload
 
 from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..backends.windows import OUTSIDE, Adaptive, Average, Interpolation, Window, positions
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS

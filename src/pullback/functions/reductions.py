@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Never
 from .. import dtypes
 from ..autodiff import base
 from ..autodiff.apply import apply
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError

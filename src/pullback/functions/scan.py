@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import tree
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..errors import DtypeError, ShapeError
 from .axes import negative_axis

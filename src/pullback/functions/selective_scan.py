@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..autodiff.checkpointing import checkpoint
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..dtypes import float32
 from ..errors import DtypeError, ShapeError
 from .activations import silu, softplus

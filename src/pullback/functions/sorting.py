@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff.apply import apply
 from ..autodiff.base import PYTHON_SCALARS
-from ..autodiff.creation import asarray, result_type
+from ..autodiff.creation import given as asarray, result_type
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS

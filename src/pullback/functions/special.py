@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..autodiff import base
 from ..autodiff.apply import apply, as_operand
 from ..autodiff.base import PYTHON_SCALARS, TensorBase
-from ..autodiff.creation import asarray, default_dtype
+from ..autodiff.creation import default_dtype, given as asarray
 from ..autodiff.fast import call_for, fast_path
 from ..errors import DtypeError
 from ..operations import OPERATIONS

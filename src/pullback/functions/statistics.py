@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from .linear import matmul, matrix_transpose

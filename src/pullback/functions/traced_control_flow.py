@@ -20,7 +20,7 @@ from .. import backends, modes, tree
 from ..autodiff import base
 from ..autodiff.base import PYTHON_SCALARS
 from ..autodiff.batching.stack import Stack
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.graph import user_frame
 from ..autodiff.sites import user_site
 from ..autodiff.tables import TENSORS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index as as_index
 from typing import TYPE_CHECKING
 
-from ..autodiff.creation import asarray
+from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..functions.axes import negative_axes

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import backends, modes, tree
 from ..autodiff import base
+from ..autodiff.apply import kept_arrays
 from ..autodiff.base import TensorBase, created, refuse_tracked, resolved, values_of
 from ..autodiff.forward import Dual
 from ..errors import DtypeError, GradientError
@@ -132,7 +133,9 @@ class NumpyProtocols(TensorBase):
         writes = name in numpy_functions.WRITING and isinstance(args[0] if args else None, base.Tensor)
         if writes or not (is_plain(args) and is_plain(kwargs.values())):
             if entry.is_differentiable:
-                return numpy_functions.call(entry, function, args, kwargs)
+                kept = kept_arrays((*args, *kwargs.values()))  # arrays stay for the graph what they are now
+                named = dict(zip(kwargs, kept[len(args) :]))
+                return numpy_functions.call(entry, function, kept[: len(args)], named)
             if name not in numpy_functions.WITHOUT_GRADIENT:
                 raise DtypeError(
                     f"np.{name} has no gradient here. Write it with functions that have one (see docs/numpy.md), or "

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback as pb
 
+from ..autodiff.apply import kept_arrays
 from ..autodiff.base import PYTHON_SCALARS
 from ..operations import OPERATIONS
 from . import numpy_ufunc_methods as methods
@@ -137,6 +138,8 @@ def is_accepted(ufunc: Any) -> bool:
 
 def call(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc or one of its methods on tensors; NotImplementedError says what cannot be done."""
+    if method == "__call__":
+        inputs = kept_arrays(inputs)
     if method == "__call__" and not kwargs and ufunc not in _COMPUTED:
         function = _function(ufunc)
         if ufunc is np.tanh and inputs[0].dtype.kind == "complex":  # zeros at infinity have other signs

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import backends, modes
 from ..autodiff import base
-from ..autodiff.apply import apply, as_operand, list_on_tapes, new_node, record, without_list
+from ..autodiff.apply import apply, as_operand, kept_arrays, list_on_tapes, new_node, record, without_list
 from ..autodiff.base import PYTHON_SCALARS, TensorBase, resolved
 from ..autodiff.engine import IDENTITY
 from ..autodiff.forward import adopt
@@ -143,7 +143,7 @@ def in_place(name: str) -> Callable[[Any, ArrayLike], Tensor]:
                 return method(self, other)
         if type(other) is not base.Tensor:
             try:
-                other = as_operand(other, operation)
+                other = as_operand(kept_arrays((self, other))[1], operation)
             except TypeError:
                 pair = without_list(self, other)
                 if pair is None:

@@ -8,7 +8,7 @@ from ... import backends, modes
 from ...backends import portable
 from ...operations import OPERATIONS, Operation
 from .. import base
-from ..apply import as_operand, made_by, record, split
+from ..apply import as_operands, made_by, record, split
 from ..base import make
 from ..creation import asarray
 from ..custom import CustomOperation
@@ -24,7 +24,7 @@ from .stack import STACK_BACKEND, Level, Stack
 
 def apply(level: Level, operation: Operation, inputs: Any, static: Any) -> Any:
     """Run an operation on tensors of a level, and record it if one of them is tracked there."""
-    inputs = [as_operand(x, operation) for x in inputs]
+    inputs = as_operands(inputs, operation)
     if any([isinstance(x, Dual) and x.level > level.number for x in inputs]):
         return apply_to_duals(operation, tuple(inputs), static)
     for x in inputs:

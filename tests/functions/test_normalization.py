@@ -193,7 +193,7 @@ def test_cosines_beside_vectors_of_zeros() -> None:
     assert pb.cosine_similarity(far, -far).item() == pytest.approx(-1, rel=1e-15)
     assert pb.cosine_similarity(np.zeros((3, 0)), np.zeros((3, 0))).tolist() == [0, 0, 0]
     with pytest.raises(pb.AxisError):
-        pb.cosine_similarity(np.zeros((2, 3)), np.zeros(3), axis=1)
+        pb.cosine_similarity(np.zeros((2, 3)), np.zeros(3), axis=2)
 
 
 def test_one_hot() -> None:

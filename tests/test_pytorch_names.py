@@ -248,12 +248,14 @@ def test_the_most_used_names_exist_or_lead_somewhere(owner, name):
 # -- keywords --------------------------------------------------------------------------------------
 
 AXES = """
-    all any argmax argmin argsort array_split concat count_nonzero cumulative_prod cumulative_sum diff log_softmax
-    logsumexp max mean median min normalize prod softmax sort split squeeze stack std sum topk unstack var
+    all any argmax argmin argsort array_split concat cosine_similarity count_nonzero cummax cummin cumulative_prod
+    cumulative_sum diff glu log_softmax logcumsumexp logsumexp max mean median min normalize prod quantile scatter
+    scatter_reduce softmax sort split squeeze stack std sum topk trapezoid unstack var vecdot
 """
 EXAMPLES = {
-    "array_split": (TENSOR, 2), "concat": ([TENSOR],), "split": (TENSOR, 2), "squeeze": (TENSOR[:1],),
-    "stack": ([TENSOR],), "topk": (TENSOR, 1),
+    "array_split": (TENSOR, 2), "concat": ([TENSOR],), "cosine_similarity": (TENSOR, TENSOR), "quantile": (TENSOR, 0.5),
+    "scatter": (TENSOR, [[0, 0], [0, 0]], 1.0), "scatter_reduce": (TENSOR, [[0, 0], [0, 0]], 1.0, "sum"), "split": (TENSOR, 2),
+    "squeeze": (TENSOR[:1],), "stack": ([TENSOR],), "topk": (TENSOR, 1), "vecdot": (TENSOR, TENSOR),
 }  # fmt: skip
 
 
@@ -288,6 +290,15 @@ def test_methods_say_how_an_axis_is_given(name):
         (lambda: pb.zeros(3, requires_grad=True), "pb.zeros(...).set_requires_grad(True)"),
         (lambda: pb.arange(3.0, requires_grad=True), "pb.arange(...).set_requires_grad(True)"),
         (lambda: TENSOR.flatten(start_dim=1), "start_axis="),
+        (lambda: pb.diagonal(TENSOR, dim1=0), "axis1="),
+        (lambda: pb.diag_embed(TENSOR, dim2=0), "axis2="),
+        (lambda: pb.tensordot(TENSOR, TENSOR, dims=1), "axes="),
+        (lambda: pb.linalg.norm(TENSOR, dim=0), "axis="),
+        (lambda: pb.linalg.matrix_norm(TENSOR, keepdim=True), "keepdims="),
+        (lambda: pb.linalg.cross(TENSOR, TENSOR, dim=0), "axis="),
+        (lambda: pb.fft.rfft(TENSOR, dim=0), "axis="),
+        (lambda: pb.fft.fft2(TENSOR, dim=(0, 1)), "axes="),
+        (lambda: pb.fft.fftshift(TENSOR, dim=0), "axes="),
     ],
 )
 def test_other_keywords_are_named(call, written):

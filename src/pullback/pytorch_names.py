@@ -469,20 +469,47 @@ _METHODS = (
 )  # fmt: skip
 #: Submodules whose functions other libraries have at the top.
 _PARTS = ("linalg", "fft", "random")
-#: Arguments of PyTorch's functions, and of autograd's.
+#: Arguments of PyTorch's functions, and of NumPy's, JAX's and autograd's.
 _KEYWORDS = {
     "argnum": "argnums=",
     "dim": "axis=",
+    "dim1": "axis1=",
+    "dim2": "axis2=",
     "dims": "axis=",
     "in_dims": "in_axes=",
     "keepdim": "keepdims=",
+    "loc": "mean=",
+    "maxval": "high=",
+    "minval": "low=",
+    "num_samples": "count=",
     "out_dims": "out_axes=",
+    "replacement": "replace=",
     "requires_grad": "pb.{function}(...).set_requires_grad(True)",
+    "scale": "std=",
     "set_to_none": "Leave it out: gradients are filled with zeros and keep their memory",
+    "size": "shape=",
     "start_dim": "start_axis=",
     "end_dim": "end_axis=",
     "unbiased": "correction=",
 }
+#: Functions that take several axes by the name of `axes`.
+_OF_AXES = frozenset(
+    [
+        "fft2",
+        "fftn",
+        "fftshift",
+        "ifft2",
+        "ifftn",
+        "ifftshift",
+        "irfft2",
+        "irfftn",
+        "permute_dims",
+        "rfft2",
+        "rfftn",
+        "tensordot",
+        "transpose",
+    ]
+)
 
 
 def missing(module: str, name: str) -> AttributeError:
@@ -556,6 +583,8 @@ def unexpected(function: str, keywords: Mapping[str, Any]) -> TypeError:
     """
     name = next(iter(keywords))
     instead = _KEYWORDS.get(name, "").format(function=function) or None
+    if instead == "axis=" and function in _OF_AXES:
+        instead = "axes="
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{_advice(instead)}")
 
 

@@ -6,12 +6,13 @@ import math
 from operator import index
 from typing import TYPE_CHECKING, Any, Never, Sequence
 
+from .. import modes
 from ..autodiff.apply import apply
 from ..autodiff.creation import asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..dtypes import REAL, get as get_dtype, int64
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, IndexingError, ShapeError
 from ..operations import OPERATIONS
 from .activations import Axis
 from .axes import negative_axes, negative_axis
@@ -496,7 +497,10 @@ def cosine_similarity(x: ArrayLike, y: ArrayLike, axis: int = -1, eps: float = 1
     if other:
         raise unexpected("cosine_similarity", other)
     x, y = _floating("cosine_similarity", x), _floating("cosine_similarity", y)
-    shape = broadcast_shapes(x.shape, y.shape)
+    try:
+        shape = broadcast_shapes(x.shape, y.shape)
+    except ShapeError as error:
+        raise ShapeError(f"cosine_similarity: {error}") from None
     along = negative_axis("cosine_similarity", axis, len(shape))
     if not all(v.ndim >= -along and v.shape[along] == shape[along] for v in (x, y)):
         x, y = TENSORS.broadcast_to(x, shape), TENSORS.broadcast_to(y, shape)  # norms count what is repeated
@@ -551,4 +555,15 @@ def one_hot(
     shape = list(classes.shape)
     shape[along] = num_classes
     zeros = TENSORS.zeros(tuple(shape), x._backend.raw_dtype(get_dtype(int64 if dtype is None else dtype)), x)
-    return apply(OPERATIONS["put_along_axis"], (zeros, 1, classes), (along,))
+    try:
+        return apply(OPERATIONS["put_along_axis"], (zeros, 1, classes), (along,))
+    except IndexingError:
+        raise no_such_class("one_hot", x, num_classes) from None
+
+
+def no_such_class(name: str, numbers: Tensor, classes: int) -> IndexingError:
+    """The error for class numbers some of which are out of range."""
+    found = ""
+    if modes.mapping() is None:
+        found = f", got {int(TENSORS.min(numbers, None, False))} to {int(TENSORS.max(numbers, None, False))}"
+    return IndexingError(f"{name}: class numbers must be from 0 to {classes - 1}{found}.")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.numpy.random import joined
 
 from .backends.installed import optional, require
 
@@ -61,6 +62,15 @@ def test_weights_of_any_size(scale: float, device: str) -> None:
 def test_weights_whose_sum_is_too_large() -> None:
     weights = np.array([0.0, 1.5e308, 1.5e308])
     assert fits(pb.random.Generator(0).choice(3, (5000,), p=weights), weights / 1e308)
+
+
+def test_orders_of_equal_numbers_are_the_same_on_every_machine() -> None:
+    class Tied(pb.random.Generator):
+        def _made(self, *args: Any, **options: Any) -> Any:
+            return super()._made(*args, **options) % np.uint64(7)
+
+    drawn = pb.random.Generator(3)._made((1000,), 2, joined) % np.uint64(7)
+    assert Tied(3).permutation(1000).tolist() == np.argsort(drawn, kind="stable").tolist()
 
 
 def test_gumbel_numbers() -> None:

@@ -367,6 +367,40 @@ def test_other_keywords_are_named(call, written):
         call()
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pb.nn.ReLU(inplace=True), "ReLU() got an unexpected keyword argument 'inplace'. Leave it out"),
+        (lambda: pb.nn.Dropout(0.5, inplace=True), "'inplace'. Leave it out"),
+        (lambda: pb.nn.Dropout(rate=0.5), "`p=`"),
+        (lambda: pb.nn.Softmax(axis=1), "`dim=`"),
+        (lambda: pb.nn.Conv2d(3, filters=4, kernel_size=3), "`out_channels=`"),
+        (lambda: pb.nn.LayerNorm(3, epsilon=1e-3), "`eps=`"),
+        (lambda: pb.optim.Adam(LAYER.parameters(), learning_rate=0.1), "Adam() got an unexpected keyword .* `lr=`"),
+        (lambda: pb.optim.NAdam(LAYER.parameters(), beta_1=0.5), "`betas=`"),
+        (lambda: pb.optim.SGD(LAYER.parameters(), lr=0.1, fused=True), "'fused'. Leave it out: `pb.compile`"),
+    ],
+)
+def test_options_of_other_libraries_classes_lead_to_ours(call, words):
+    with pytest.raises(TypeError, match=words.replace("()", r"\(\)")):
+        call()
+
+
+def test_options_of_ones_own_have_any_name():
+    class Own(pb.nn.Module):
+        def __init__(self, axis, inplace=False):
+            self.axis, self.inplace = axis, inplace
+
+    class Descent(pb.optim.SGD):
+        def __init__(self, params, learning_rate):
+            super().__init__(params, learning_rate)
+
+    assert Own(axis=2, inplace=True).axis == 2
+    assert Descent(LAYER.parameters(), learning_rate=0.5).param_groups[0]["lr"] == 0.5
+    with pytest.raises(TypeError, match=r"'rate'$"):
+        pb.nn.Linear(2, 3, rate=1)
+
+
 @pytest.mark.parametrize("thing", [LAYER, pb.optim.SGD(LAYER.parameters())], ids=["model", "optimizer"])
 def test_gradients_are_not_set_to_none(thing):
     with pytest.raises(TypeError, match=r"'set_to_none'\. Leave it out: gradients are filled with zeros"):

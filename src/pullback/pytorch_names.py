@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Iterable, Mapping
+from inspect import signature
+from typing import Any, Iterable, Mapping, Self
 
 import numpy as np
 
@@ -681,6 +682,21 @@ _KEYWORDS = {
     "end_dim": "end_axis=",
     "unbiased": "correction=",
 }
+#: Arguments of PyTorch's, Keras's and optax's layers and optimizers, and what ours have in their place, if anything.
+_OPTIONS = {
+    "axis": "dim",
+    "beta_1": "betas",
+    "b1": "betas",
+    "epsilon": "eps",
+    "filters": "out_channels",
+    "foreach": "Leave it out: parameters are updated together where that is faster",
+    "fused": "Leave it out: `pb.compile` makes one function of a whole step",
+    "inplace": "Leave it out: memory that nobody else sees is used again",
+    "learning_rate": "lr",
+    "rate": "p",
+    "strides": "stride",
+    "units": "out_features",
+}
 #: Functions that take several axes by the name of `axes`.
 _OF_AXES = frozenset(
     [
@@ -783,6 +799,31 @@ def unexpected(function: str, keywords: Mapping[str, Any]) -> TypeError:
     if instead == "axis=" and function in _OF_AXES:
         instead = "axes="
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{_advice(instead)}")
+
+
+def check_keywords(cls: type, keywords: Mapping[str, Any]) -> None:
+    """Refuse a keyword argument of another library's class of this name, and say what to write.
+
+    >>> import pullback as pb
+    >>> pb.nn.Softmax(axis=1)
+    Traceback (most recent call last):
+    TypeError: Softmax() got an unexpected keyword argument 'axis'. Write `dim=`.
+    """
+    for name in _OPTIONS.keys() & keywords.keys():
+        known = signature(cls.__init__).parameters  # type: ignore[misc]
+        ours = _OPTIONS[name]
+        if name not in known and (ours in known or ours[0].isupper()):
+            advice = f"{ours}=" if ours in known else ours
+            raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}{_advice(advice)}")
+
+
+class KeywordsChecked:
+    """A class whose keyword arguments are looked at before its `__init__` is, by whose arguments `help` shows it."""
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        if keywords:
+            check_keywords(cls, keywords)
+        return object.__new__(cls)
 
 
 def _is_of_numpy(name: str) -> bool:

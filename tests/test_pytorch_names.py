@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import pickle
 import re
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.pytorch_names import _INSTEAD, missing
+
+from .backends.installed import optional
 
 CLASSES = {"Tensor": pb.Tensor, "Module": pb.nn.Module}
 MODULES = sorted(_INSTEAD.keys() - CLASSES.keys())
@@ -211,8 +215,15 @@ OTHERS = {
         optimizers reduce_mean reduce_sum
         add_sequence arccos astensor concatenate execute_op identity mem_guard_off multi_matmul multiply_sequence nnet
         no_autodiff power
+        addcmul adjoint aminmax atleast_2d average bincount bucketize cartesian_prod celu column_stack complex corrcoef
+        cosine_embedding_loss deg2rad dropout2d dstack exp2 fliplr flipud gaussian_nll_loss get_default_dtype gradient
+        gumbel_softmax hard_swish hardtanh hsplit interp kthvalue logsigmoid logspace margin_ranking_loss mgrid nanmean
+        nansum ndarray pairwise_distance pdist percentile poisson_nll_loss ptp rot90 single softmin softplus softshrink
+        softsign std_mean swish trapz triplet_margin_loss upsample var_mean vectorize
     """,
+    "pullback.linalg": "LinAlgError cho_factor cho_solve cond expm inv_ex lu_factor lu_solve multi_dot pinvh",
     "pullback.random": """
+        beta gamma laplace lognormal multivariate_normal poisson rademacher random_sample standard_exponential
         PRNGKey RandomState SeedGenerator bernoulli categorical choice default_rng exponential fold_in gumbel key
         normal permutation rand randint randn random seed shuffle split standard_normal truncated_normal uniform
     """,
@@ -231,8 +242,6 @@ OTHERS = {
         trainable_variables trainable_weights
     """,
 }
-#: Exist here with another meaning, or have nothing like it.
-PLAIN = {"histogram", "nan_to_num"}
 
 
 @pytest.mark.parametrize(
@@ -241,19 +250,73 @@ PLAIN = {"histogram", "nan_to_num"}
 )
 def test_the_most_used_names_exist_or_lead_somewhere(owner, name):
     thing = {"Tensor": pb.Tensor, "Module": LAYER}.get(owner) or import_module(owner)
-    if not hasattr(thing, name) and name not in PLAIN:
+    if not hasattr(thing, name):
         assert re.search(r"\. (Write `.+`|[A-Z].+)\.$", told(thing, name))
+
+
+@pytest.mark.parametrize("name", ["nan_to_num", "nanmean", "fliplr", "exp2", "histogram"])
+def test_functions_of_numpys_that_take_tensors_are_named(name):
+    assert f"Write `np.{name}`." in told(pb, name)
+    assert f"Write `np.{name}(t, ...)`." in told(TENSOR, name)
+
+
+F = optional("torch.nn.functional")
+torch = optional("torch")
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [
+        ("addcdiv", lambda x, y, z: torch.addcdiv(x, y, z, value=0.3)),
+        ("addcmul", lambda x, y, z: torch.addcmul(x, y, z, value=0.3)),
+        ("cartesian_prod", lambda x, y, z: torch.cartesian_prod(x, y)),
+        ("celu", lambda x, y, z: F.celu(x, 0.7)),
+        ("entr", lambda x, y, z: torch.special.entr(x.abs())),
+        ("frac", lambda x, y, z: torch.frac(x)),
+        ("gaussian_nll_loss", lambda x, y, z: F.gaussian_nll_loss(x, y, z)),
+        ("hardshrink", lambda x, y, z: F.hardshrink(x)),
+        ("hardtanh", lambda x, y, z: F.hardtanh(x)),
+        ("kthvalue", lambda x, y, z: torch.kthvalue(x, 2)[0]),
+        ("log1mexp", lambda x, y, z: torch.log(-torch.expm1(-x.abs()))),
+        ("logmeanexp", lambda x, y, z: torch.logsumexp(x, 0) - math.log(len(x))),
+        ("margin_ranking_loss", lambda x, y, z: F.margin_ranking_loss(x, y, torch.sign(x), 0.2)),
+        ("ndtri", lambda x, y, z: torch.special.ndtri(z / 9)),
+        ("poisson_nll_loss", lambda x, y, z: F.poisson_nll_loss(x, y)),
+        ("soft_margin_loss", lambda x, y, z: F.soft_margin_loss(x, torch.sign(y))),
+        ("softmin", lambda x, y, z: F.softmin(x, -1)),
+        ("softshrink", lambda x, y, z: F.softshrink(x)),
+        ("softsign", lambda x, y, z: F.softsign(x)),
+        ("tanhshrink", lambda x, y, z: F.tanhshrink(x)),
+        ("threshold", lambda x, y, z: F.threshold(x, 0.2, -4.0)),
+        ("view_as_complex", lambda x, y, z: torch.view_as_complex(x.reshape(-1, 2))),
+        ("xlog1py", lambda x, y, z: torch.special.xlog1py(x, z)),
+    ],
+)
+def test_formulas_are_what_they_stand_for(name, theirs):
+    x, y, z = np.array([0.1, -0.4, 1.5, -2.0]), np.array([0.5, -1.5, 0.3, 1.0]), np.array([0.5, 1.5, 2.5, 8.0])
+    given = {"entr": np.abs(x), "log1mexp": np.abs(x), "ndtri": z / 9, "view_as_complex": x.reshape(-1, 2)}.get(name, x)
+    second = z if name == "xlog1py" else y
+    target = {"margin_ranking_loss": np.sign(x), "soft_margin_loss": np.sign(y)}.get(name, y)
+    names = {
+        "x": pb.asarray(given), "y": pb.asarray(second), "z": pb.asarray(z), "target": pb.asarray(target),
+        "var": pb.asarray(z), "value": -4.0 if name == "threshold" else 0.3, "alpha": 0.7, "k": 2, "threshold": 0.2,
+        "margin": 0.2, "math": math, "np": np, "pb": pb,
+    }  # fmt: skip
+    ours = eval(_INSTEAD["pullback"][name], names)
+    np.testing.assert_allclose(ours, theirs(*map(torch.asarray, (x, y, z))), rtol=1e-6)
 
 
 # -- keywords --------------------------------------------------------------------------------------
 
 AXES = """
-    all any argmax argmin argsort array_split concat count_nonzero cumulative_prod cumulative_sum diff log_softmax
-    logsumexp max mean median min normalize prod softmax sort split squeeze stack std sum topk unstack var
+    all any argmax argmin argsort array_split concat cosine_similarity count_nonzero cummax cummin cumulative_prod
+    cumulative_sum diff glu log_softmax logcumsumexp logsumexp max mean median min normalize prod quantile scatter
+    scatter_reduce softmax sort split squeeze stack std sum topk trapezoid unstack var vecdot
 """
 EXAMPLES = {
-    "array_split": (TENSOR, 2), "concat": ([TENSOR],), "split": (TENSOR, 2), "squeeze": (TENSOR[:1],),
-    "stack": ([TENSOR],), "topk": (TENSOR, 1),
+    "array_split": (TENSOR, 2), "concat": ([TENSOR],), "cosine_similarity": (TENSOR, TENSOR), "quantile": (TENSOR, 0.5),
+    "scatter": (TENSOR, [[0, 0]] * 2, 1.0), "scatter_reduce": (TENSOR, [[0, 0]] * 2, 1.0, "sum"), "split": (TENSOR, 2),
+    "squeeze": (TENSOR[:1],), "stack": ([TENSOR],), "topk": (TENSOR, 1), "vecdot": (TENSOR, TENSOR),
 }  # fmt: skip
 
 
@@ -288,11 +351,54 @@ def test_methods_say_how_an_axis_is_given(name):
         (lambda: pb.zeros(3, requires_grad=True), "pb.zeros(...).set_requires_grad(True)"),
         (lambda: pb.arange(3.0, requires_grad=True), "pb.arange(...).set_requires_grad(True)"),
         (lambda: TENSOR.flatten(start_dim=1), "start_axis="),
+        (lambda: pb.diagonal(TENSOR, dim1=0), "axis1="),
+        (lambda: pb.diag_embed(TENSOR, dim2=0), "axis2="),
+        (lambda: pb.tensordot(TENSOR, TENSOR, dims=1), "axes="),
+        (lambda: pb.linalg.norm(TENSOR, dim=0), "axis="),
+        (lambda: pb.linalg.matrix_norm(TENSOR, keepdim=True), "keepdims="),
+        (lambda: pb.linalg.cross(TENSOR, TENSOR, dim=0), "axis="),
+        (lambda: pb.fft.rfft(TENSOR, dim=0), "axis="),
+        (lambda: pb.fft.fft2(TENSOR, dim=(0, 1)), "axes="),
+        (lambda: pb.fft.fftshift(TENSOR, dim=0), "axes="),
     ],
 )
 def test_other_keywords_are_named(call, written):
     with pytest.raises(TypeError, match=re.escape(f"Write `{written}`")):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pb.nn.ReLU(inplace=True), "ReLU() got an unexpected keyword argument 'inplace'. Leave it out"),
+        (lambda: pb.nn.Dropout(0.5, inplace=True), "'inplace'. Leave it out"),
+        (lambda: pb.nn.Dropout(rate=0.5), "`p=`"),
+        (lambda: pb.nn.Softmax(axis=1), "`dim=`"),
+        (lambda: pb.nn.Conv2d(3, filters=4, kernel_size=3), "`out_channels=`"),
+        (lambda: pb.nn.LayerNorm(3, epsilon=1e-3), "`eps=`"),
+        (lambda: pb.optim.Adam(LAYER.parameters(), learning_rate=0.1), "Adam() got an unexpected keyword .* `lr=`"),
+        (lambda: pb.optim.NAdam(LAYER.parameters(), beta_1=0.5), "`betas=`"),
+        (lambda: pb.optim.SGD(LAYER.parameters(), lr=0.1, fused=True), "'fused'. Leave it out: `pb.compile`"),
+    ],
+)
+def test_options_of_other_libraries_classes_lead_to_ours(call, words):
+    with pytest.raises(TypeError, match=words.replace("()", r"\(\)")):
+        call()
+
+
+def test_options_of_ones_own_have_any_name():
+    class Own(pb.nn.Module):
+        def __init__(self, axis, inplace=False):
+            self.axis, self.inplace = axis, inplace
+
+    class Descent(pb.optim.SGD):
+        def __init__(self, params, learning_rate):
+            super().__init__(params, learning_rate)
+
+    assert Own(axis=2, inplace=True).axis == 2
+    assert Descent(LAYER.parameters(), learning_rate=0.5).param_groups[0]["lr"] == 0.5
+    with pytest.raises(TypeError, match=r"'rate'$"):
+        pb.nn.Linear(2, 3, rate=1)
 
 
 @pytest.mark.parametrize("thing", [LAYER, pb.optim.SGD(LAYER.parameters())], ids=["model", "optimizer"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.backends.numpy.random import joined
 
 from .backends.installed import optional, require
 
@@ -44,6 +45,32 @@ def test_drawn_as_often_as_weights_say() -> None:
     pair = 0.1 * 0.5 / 0.9 + 0.5 * 0.1 / 0.5
     found = np.mean(np.sort(np.asarray(first), axis=1).tolist() == np.array([0, 2]), axis=1) == 1.0
     assert abs(found.mean() - pair) < 0.015
+
+
+@pytest.mark.parametrize("scale", [1e-39, 1e38], ids=str)
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
+def test_weights_of_any_size(scale: float, device: str) -> None:
+    require(device)
+    g = pb.random.Generator(0)
+    weights = np.array([0.0, 1.0, 2.0]) * scale
+    narrow = pb.asarray(weights.astype(np.float32), device=device)
+    assert fits(g.multinomial(narrow, 5000, replace=True).to_device("numpy"), weights)
+    assert set(g.multinomial(narrow, 2).tolist()) == {1, 2}
+    assert g.multinomial(pb.asarray(np.float32([0.0, 1e-39, 1.0]), device=device), 2).tolist() == [2, 1]
+
+
+def test_weights_whose_sum_is_too_large() -> None:
+    weights = np.array([0.0, 1.5e308, 1.5e308])
+    assert fits(pb.random.Generator(0).choice(3, (5000,), p=weights), weights / 1e308)
+
+
+def test_orders_of_equal_numbers_are_the_same_on_every_machine() -> None:
+    class Tied(pb.random.Generator):
+        def _made(self, *args: Any, **options: Any) -> Any:
+            return super()._made(*args, **options) % np.uint64(7)
+
+    drawn = pb.random.Generator(3)._made((1000,), 2, joined) % np.uint64(7)
+    assert Tied(3).permutation(1000).tolist() == np.argsort(drawn, kind="stable").tolist()
 
 
 def test_gumbel_numbers() -> None:
@@ -91,6 +118,8 @@ def test_shapes_axes_and_kinds() -> None:
         (lambda g: g.categorical(np.ones((2, 3)), axis=2), pb.ShapeError, "axis 2"),
         (lambda g: g.categorical(np.ones((2, 0))), pb.ShapeError, "empty"),
         (lambda g: g.categorical(np.ones(2) * 1j), pb.DtypeError, "complex128"),
+        (lambda g: g.categorical([0.0, np.nan]), ValueError, "NaN"),
+        (lambda g: g.categorical([[0.0, 1.0], [-np.inf, -np.inf]]), ValueError, "-inf for every class"),
         (lambda g: g.gumbel((2,), scale=-1.0), ValueError, "negative"),
         (lambda g: g.split(-1), ValueError, "count is -1"),
     ],
@@ -101,6 +130,27 @@ def test_errors_say_what_was_given_and_leave_the_state(call: Any, error: Any, te
     with pytest.raises(error, match=text):
         call(generator)
     assert generator.state == {"key": 0, "offset": 12}
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: pb.random.normal(size=3), "normal.*`shape=`"),
+        (lambda: pb.random.normal((3,), loc=1.0, scale=2.0), "`mean=`"),
+        (lambda: pb.random.uniform((3,), minval=1.0), "`low=`"),
+        (lambda: pb.random.exponential(size=3), "exponential.*`shape=`"),
+        (lambda: pb.random.gumbel(size=3), "gumbel.*`shape=`"),
+        (lambda: pb.random.bernoulli(0.5, size=3), "bernoulli.*`shape=`"),
+        (lambda: pb.random.integers(3, size=3), "integers.*`shape=`"),
+        (lambda: pb.random.choice(3, size=3), "choice.*`shape=`"),
+        (lambda: pb.random.permutation([1, 2], dim=0), "permutation.*`axis=`"),
+        (lambda: pb.random.categorical([1.0, 2.0], dim=0), "categorical.*`axis=`"),
+        (lambda: pb.random.multinomial([1.0, 2.0], num_samples=1, replacement=True), "multinomial.*`count=`"),
+    ],
+)
+def test_other_libraries_keywords_lead_to_ours(call: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
 
 
 def draws(logits: Any, weights: Any) -> Any:

@@ -7,7 +7,7 @@ root, "ortho". An axis is cut off or filled up with zeros to the length asked fo
 from __future__ import annotations
 
 from operator import index as _index
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 import numpy as _np
 
@@ -18,6 +18,7 @@ from .autodiff.rules.fft import SWAPPED as _SWAPPED
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
 from .functions.axes import all_axes as _all_axes, negative_axes as _negative_axes
+from .functions.keywords import hide_others, unexpected
 from .functions.manipulation import roll as _roll
 from .operations import OPERATIONS as _OPERATIONS
 
@@ -65,7 +66,8 @@ def _transform(name: str, x: Tensor, n: Any, axis: int, norm: str, default: int 
     return _apply(_OPERATIONS[name], (x,), (length, position, norm))
 
 
-def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@hide_others
+def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward", **other: Never) -> Tensor:
     """The discrete Fourier transform of `x` along an axis.
 
     Parameters
@@ -90,20 +92,26 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     >>> pb.fft.fft(pb.asarray([1.0, 0.0, 0.0]))
     tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
+    if other:
+        raise unexpected("fft", other)
     return _transform("fft", _complex("fft", x), n, axis, norm)
 
 
-def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@hide_others
+def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward", **other: Never) -> Tensor:
     """The inverse of `fft`; the arguments are those of `fft`.
 
     >>> import pullback as pb
     >>> pb.fft.ifft(pb.asarray([2.0, 0.0]))
     tensor([1.+0.j, 1.+0.j], dtype=complex64)
     """
+    if other:
+        raise unexpected("ifft", other)
     return _transform("ifft", _complex("ifft", x), n, axis, norm)
 
 
-def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@hide_others
+def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward", **other: Never) -> Tensor:
     """`fft` of real numbers: the n // 2 + 1 frequencies that are not negative.
 
     `norm` is as in `fft`.
@@ -112,10 +120,13 @@ def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> pb.fft.rfft(pb.asarray([1.0, 0.0, 0.0]))
     tensor([1.+0.j, 1.+0.j], dtype=complex64)
     """
+    if other:
+        raise unexpected("rfft", other)
     return _transform("rfft", _real("rfft", x), n, axis, norm)
 
 
-def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@hide_others
+def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward", **other: Never) -> Tensor:
     """The inverse of `rfft`; `n` is the length of the result, by default the even one.
 
     `norm` is as in `fft`.
@@ -124,12 +135,15 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     >>> pb.fft.irfft(pb.asarray([1.0, 1.0]), n=3)
     tensor([1., 0., 0.])
     """
+    if other:
+        raise unexpected("irfft", other)
     x = _complex("irfft", x)
     (position,) = _negative_axes("irfft", axis, x.ndim)
     return _transform("irfft", x, n, position, norm, default=2 * (x.shape[position] - 1))
 
 
-def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@hide_others
+def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward", **other: Never) -> Tensor:
     """`fft` of a signal with Hermitian symmetry, of which `x` is the first half; the result is real and has length `n`.
 
     `norm` is as in `fft`.
@@ -138,10 +152,13 @@ def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> pb.fft.hfft(pb.asarray([1.0, 0.0]), n=3)
     tensor([1., 1., 1.])
     """
+    if other:
+        raise unexpected("hfft", other)
     return irfft(_TENSORS.conj(_complex("hfft", x)), n=n, axis=axis, norm=_swapped("hfft", norm))
 
 
-def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@hide_others
+def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward", **other: Never) -> Tensor:
     """The inverse of `hfft`: the first half of a signal with Hermitian symmetry.
 
     `n` and `norm` are as in `fft`.
@@ -150,6 +167,8 @@ def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     >>> pb.fft.ihfft(pb.asarray([3.0, 0.0, 0.0]))
     tensor([1.-0.j, 1.-0.j], dtype=complex64)
     """
+    if other:
+        raise unexpected("ihfft", other)
     return _TENSORS.conj(rfft(x, n=n, axis=axis, norm=_swapped("ihfft", norm)))
 
 
@@ -180,8 +199,15 @@ def _lengths(name: str, x: Tensor, s: Any, axes: Any) -> tuple[list[int], list[i
     return chosen, [None if n == -1 else _index(n) for n in s]
 
 
+@hide_others
 def fftn(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """`fft` along several `axes`, or all; `s` are the lengths, and `norm` is as in `fft`.
 
@@ -189,14 +215,23 @@ def fftn(
     >>> pb.fft.fftn(pb.asarray([[1.0, 0.0], [0.0, 0.0]])).shape
     (2, 2)
     """
+    if other:
+        raise unexpected("fftn", other)
     x = _complex("fftn", x)
     for axis, n in zip(*_lengths("fftn", x, s, axes)):
         x = _transform("fft", x, n, axis, norm)
     return x
 
 
+@hide_others
 def ifftn(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """The inverse of `fftn`; the arguments are those of `fftn`.
 
@@ -205,14 +240,23 @@ def ifftn(
     tensor([[1.+0.j, 1.+0.j],
             [1.+0.j, 1.+0.j]], dtype=complex64)
     """
+    if other:
+        raise unexpected("ifftn", other)
     x = _complex("ifftn", x)
     for axis, n in zip(*_lengths("ifftn", x, s, axes)):
         x = _transform("ifft", x, n, axis, norm)
     return x
 
 
+@hide_others
 def rfftn(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """`fftn` of real numbers: the frequencies along the last transformed axis that are not negative.
 
@@ -222,6 +266,8 @@ def rfftn(
     >>> pb.fft.rfftn(pb.asarray([[1.0, 0.0, 0.0, 0.0]])).shape
     (1, 3)
     """
+    if other:
+        raise unexpected("rfftn", other)
     x = _real("rfftn", x)
     chosen, lengths = _lengths("rfftn", x, s, axes)
     if not chosen:
@@ -232,8 +278,15 @@ def rfftn(
     return x
 
 
+@hide_others
 def irfftn(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """The inverse of `rfftn`; `s` are the lengths of the result.
 
@@ -243,6 +296,8 @@ def irfftn(
     >>> pb.fft.irfftn(pb.asarray([[1.0, 1.0, 1.0]]))
     tensor([[1., 0., 0., 0.]])
     """
+    if other:
+        raise unexpected("irfftn", other)
     x = _complex("irfftn", x)
     chosen, lengths = _lengths("irfftn", x, s, axes)
     if not chosen:
@@ -252,8 +307,15 @@ def irfftn(
     return irfft(x, n=lengths[-1], axis=chosen[-1], norm=norm)
 
 
+@hide_others
 def fft2(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """`fftn` along two axes, the last ones unless said; `s` are the lengths.
 
@@ -263,11 +325,20 @@ def fft2(
     >>> pb.fft.fft2(pb.asarray([[[1.0, 0.0], [0.0, 0.0]]])).shape
     (1, 2, 2)
     """
+    if other:
+        raise unexpected("fft2", other)
     return fftn(x, s=s, axes=_two("fft2", x, axes), norm=norm)
 
 
+@hide_others
 def ifft2(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """The inverse of `fft2`.
 
@@ -278,11 +349,20 @@ def ifft2(
     tensor([[1.+0.j, 1.+0.j],
             [1.+0.j, 1.+0.j]], dtype=complex64)
     """
+    if other:
+        raise unexpected("ifft2", other)
     return ifftn(x, s=s, axes=_two("ifft2", x, axes), norm=norm)
 
 
+@hide_others
 def rfft2(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """`fft2` of real numbers: the frequencies along the last transformed axis that are not negative.
 
@@ -292,11 +372,20 @@ def rfft2(
     >>> pb.fft.rfft2(pb.asarray([[1.0, 0.0, 0.0, 0.0]])).shape
     (1, 3)
     """
+    if other:
+        raise unexpected("rfft2", other)
     return rfftn(x, s=s, axes=_two("rfft2", x, axes), norm=norm)
 
 
+@hide_others
 def irfft2(
-    x: ArrayLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: ArrayLike,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str = "backward",
+    **other: Never,
 ) -> Tensor:
     """The inverse of `rfft2`; `s` are the lengths of the result.
 
@@ -306,6 +395,8 @@ def irfft2(
     >>> pb.fft.irfft2(pb.asarray([[1.0, 1.0, 1.0]]))
     tensor([[1., 0., 0., 0.]])
     """
+    if other:
+        raise unexpected("irfft2", other)
     return irfftn(x, s=s, axes=_two("irfft2", x, axes), norm=norm)
 
 
@@ -348,25 +439,31 @@ def _frequencies(name: str, function: Any, n: int, d: float, dtype: Any, device:
     return _asarray(function(n, d).tolist(), dtype=wanted, device=device)
 
 
-def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """The zero frequency moved to the middle along `axes`, or all of them.
 
     >>> import pullback as pb
     >>> pb.fft.fftshift(pb.fft.fftfreq(4))
     tensor([-0.5 , -0.25,  0.  ,  0.25])
     """
+    if other:
+        raise unexpected("fftshift", other)
     x = _asarray(x)
     chosen = _all_axes(x.ndim) if axes is None else _negative_axes("fftshift", axes, x.ndim)
     return _roll(x, tuple(x.shape[a] // 2 for a in chosen), axis=chosen)
 
 
-def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+@hide_others
+def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None, **other: Never) -> Tensor:
     """The inverse of `fftshift`, along `axes` or all of them.
 
     >>> import pullback as pb
     >>> pb.fft.ifftshift(pb.asarray([-0.5, -0.25, 0.0, 0.25]))
     tensor([ 0.  ,  0.25, -0.5 , -0.25])
     """
+    if other:
+        raise unexpected("ifftshift", other)
     x = _asarray(x)
     chosen = _all_axes(x.ndim) if axes is None else _negative_axes("ifftshift", axes, x.ndim)
     return _roll(x, tuple(-(x.shape[a] // 2) for a in chosen), axis=chosen)

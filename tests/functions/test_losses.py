@@ -148,7 +148,7 @@ def test_nll_loss_of_ignored_and_impossible_classes() -> None:
     loss, gradient = value_and_gradient(lambda t: pb.nll_loss(t, np.full(3, -100), np.ones(2)), x)
     assert loss == 0 and not gradient.any()
     for wrong in ([0, -1, 1], [0, 2, 1]):
-        with pytest.raises(pb.IndexingError, match="index 2 is out of bounds"):
+        with pytest.raises(pb.IndexingError, match="nll_loss: class numbers must be from 0 to 1"):
             pb.nll_loss(x, np.array(wrong))
     logs = pb.log_softmax(LOGITS, 1)
     for options in ({}, {"weight": np.arange(1.0, 6)}, {"reduction": "sum"}, {"reduction": "none"}):

@@ -193,7 +193,29 @@ def test_cosines_beside_vectors_of_zeros() -> None:
     assert pb.cosine_similarity(far, -far).item() == pytest.approx(-1, rel=1e-15)
     assert pb.cosine_similarity(np.zeros((3, 0)), np.zeros((3, 0))).tolist() == [0, 0, 0]
     with pytest.raises(pb.AxisError):
-        pb.cosine_similarity(np.zeros((2, 3)), np.zeros(3), axis=1)
+        pb.cosine_similarity(np.zeros((2, 3)), np.zeros(3), axis=2)
+    with pytest.raises(pb.ShapeError, match="cosine_similarity"):
+        pb.cosine_similarity(np.zeros((2, 3)), np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pb.one_hot(np.array([1, -1]), 3),
+        lambda: pb.nll_loss(np.zeros((2, 3)), np.array([1, -1])),
+        lambda: pb.nll_loss(np.zeros((2, 3)), np.array([-1, 1]), ignore_index=5),
+    ],
+)
+def test_class_numbers_out_of_range_are_said_as_they_were_given(call) -> None:
+    with pytest.raises(
+        pb.IndexingError, match=r"(one_hot|nll_loss): class numbers must be from 0 to 2, got -1 to 1\.$"
+    ):
+        call()
+
+
+def test_class_numbers_out_of_range_for_one_of_many_examples() -> None:
+    with pytest.raises(pb.IndexingError, match="one_hot: class numbers must be from 0 to 2"):
+        pb.vmap(lambda i: pb.one_hot(i, 3))(np.array([1, 3]))
 
 
 def test_one_hot() -> None:
@@ -208,7 +230,7 @@ def test_one_hot() -> None:
     np.testing.assert_array_equal(pb.vmap(lambda c: pb.one_hot(c, 3))(classes), expected)
     np.testing.assert_array_equal(pb.compile(lambda c: pb.one_hot(c, 3))(pb.asarray(classes)), expected)
     for wrong in ([3], [-1]):
-        with pytest.raises(pb.IndexingError, match="index 3 is out of bounds"):
+        with pytest.raises(pb.IndexingError, match="one_hot: class numbers must be from 0 to 2"):
             pb.one_hot(np.array(wrong), 3)
     with pytest.raises(pb.ShapeError, match="give num_classes"):
         pb.one_hot(np.zeros(0, int))

@@ -70,6 +70,9 @@ def test_adaptive_pooling_equals_torch(axes: int, size: int) -> None:
         (3, "trilinear", True),
         (2, "bicubic", False),
         (2, "bicubic", True),
+        (1, "area", None),
+        (2, "area", None),
+        (3, "area", None),
     ],
 )
 def test_interpolation_equals_torch(axes: int, mode: str, corners: bool | None) -> None:

@@ -134,8 +134,8 @@ def test_zeta() -> None:
     np.testing.assert_allclose(pb.zeta(x, q)._raw, special.zeta(x, q), rtol=1e-13)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(PORTABLE.zeta(x, q), special.zeta(x, q), rtol=1e-13)
-    x = np.array([1.0, 0.5, 2.0, 2.0, 2.5, 2.5, 2.0, 1.0, 0.5, 3.0, 3.0, 2.0, 2.0, 1e20, 1e20, 1000.0])
-    q = np.array([1.0, 1.0, 0.0, -3.0, -0.5, -1.0, np.nan, -2.0, -2.0, -100.25, -1e-20, 1e300, np.inf, 1.0, 0.5, 1e6])
+    x = np.array([1.0, 0.5, 2.0, 2.0, 2.5, 2.5, 2.0, 1.0, 1.0, 0.5, 3.0, 3.0, 2.0, 2.0, 1e20, 1e20, 1000.0])
+    q = np.array([1, 1, 0, -3, -0.5, -1, np.nan, -2, -1.5, -2, -100.25, -1e-20, 1e300, np.inf, 1, 0.5, 1e6], float)
     with np.errstate(all="raise"):
         found = pb.zeta(x, q)._raw
     np.testing.assert_allclose(found, special.zeta(x, q), rtol=1e-13)

@@ -277,6 +277,10 @@ def test_norms_as_numpy(shape: Any, orders: Any, axis: Any, keepdims: bool) -> N
 def test_norms_of_nothing_known() -> None:
     with pytest.raises(pb.ShapeError, match="`axis`"):
         L.norm(pb.zeros((2, 2, 2)), 1)
+    with pytest.raises(pb.ShapeError, match="'fro' is a norm of matrices"):
+        pb.linalg.norm(np.ones(2), "fro")
+    with pytest.raises(pb.ShapeError, match="must be a number, got 'nuc'"):
+        pb.linalg.vector_norm(np.ones(2), ord="nuc")
     with pytest.raises(pb.ShapeError, match="unknown ord"):
         L.norm(pb.zeros((2, 2)), 3)
     with pytest.raises(pb.DtypeError, match="floating-point"):

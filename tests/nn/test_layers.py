@@ -203,3 +203,12 @@ def test_cosine_similarity_equals_torch(options, shape):
     torch.manual_seed(0)
     x, y = torch.randn(shape).double(), torch.randn(shape).double()
     check(torch.nn.CosineSimilarity(**options), pb.nn.CosineSimilarity(**options), x, y)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+@pytest.mark.parametrize("shapes", [((2, 3, 4), (3, 1)), ((2, 3, 4), (4,)), ((1, 3, 4), (2, 1, 4)), ((4,), (4, 1, 4))])
+def test_cosines_of_vectors_that_broadcasting_repeats(axis, shapes):
+    torch.manual_seed(0)
+    x, y = (torch.randn(shape).double() for shape in shapes)
+    theirs = torch.nn.functional.cosine_similarity(x, y, axis)
+    np.testing.assert_allclose(pb.cosine_similarity(x.numpy(), y.numpy(), axis), theirs, rtol=1e-12)

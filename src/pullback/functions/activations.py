@@ -393,7 +393,8 @@ def prelu(x: Any, weight: Any) -> Tensor:
     return TENSORS.where(positive, x, slopes * TENSORS.where(positive, 0, x))  # infinity times zero is no number
 
 
-def glu(x: ArrayLike, axis: int = -1) -> Tensor:
+@hide_others
+def glu(x: ArrayLike, axis: int = -1, **other: Never) -> Tensor:
     """The first half of `x` times `sigmoid` of the second half: a gated linear unit.
 
     Parameters
@@ -414,6 +415,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Tensor:
     >>> pb.glu(pb.tensor([3.0, 4.0, 0.0, 1000.0]))
     tensor([1.5, 4. ])
     """
+    if other:
+        raise unexpected("glu", other)
     x = asarray(x)
     along = negative_axis("glu", axis, x.ndim)
     length = x.shape[along]

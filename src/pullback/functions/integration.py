@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from .axes import negative_axis
+from .keywords import hide_others, unexpected
 from .manipulation import moveaxis
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["trapezoid"]
 
 
-def trapezoid(y: ArrayLike, x: ArrayLike | None = None, /, dx: Any = 1.0, *, axis: int = -1) -> Tensor:
+@hide_others
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, /, dx: Any = 1.0, *, axis: int = -1, **other: Never) -> Tensor:
     """The integral of `y` along an axis, taken as straight from each value to the next.
 
     Parameters
@@ -42,6 +44,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, /, dx: Any = 1.0, *, axi
     >>> pb.trapezoid(pb.asarray([0.0, 1.0, 2.0]), pb.asarray([0.0, 1.0, 3.0]))
     tensor(3.5)
     """
+    if other:
+        raise unexpected("trapezoid", other)
     values = asarray(y)
     position = negative_axis("trapezoid", axis, values.ndim)
     values = moveaxis(values, position, -1)

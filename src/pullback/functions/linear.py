@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff import base
 from ..autodiff.apply import apply
@@ -14,6 +14,7 @@ from ..dtypes import get as get_dtype
 from ..errors import ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axes, negative_axis
+from .keywords import hide_others, unexpected
 from .shapes import moveaxis
 from .subscripts import einsum
 
@@ -128,13 +129,16 @@ def _matrices(name: str, x: Any) -> Tensor:
     return x
 
 
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
+@hide_others
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, **other: Never) -> Tensor:
     """The sum of conj(x1) * x2 along an axis; the other axes are broadcast.
 
     >>> import pullback as pb
     >>> pb.vecdot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 1]))
     tensor([3, 7])
     """
+    if other:
+        raise unexpected("vecdot", other)
     x, y = asarray(x1), asarray(x2)
     position = negative_axis("vecdot", axis, min(x.ndim, y.ndim) if axis < 0 else max(x.ndim, y.ndim))
     if x.shape[position] != y.shape[position]:
@@ -142,7 +146,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     return apply(OPERATIONS["vecdot"], (x, y), (position,))
 
 
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Tensor:
+@hide_others
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, **other: Never) -> Tensor:
     """The product of all elements of `x1` and `x2`, summed over pairs of axes.
 
     Parameters
@@ -163,6 +168,8 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Tensor:
     >>> pb.tensordot(pb.asarray([[1, 2], [3, 4]]), pb.asarray([1, 10]), axes=([0], [0]))
     tensor([31, 42])
     """
+    if other:
+        raise unexpected("tensordot", other)
     x, y = asarray(x1), asarray(x2)
     left: Any
     right: Any
@@ -303,7 +310,8 @@ def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
     return diagonal(x, offset=k) if x.ndim == 2 else diag_embed(x, offset=k)
 
 
-def diag_embed(x: ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+@hide_others
+def diag_embed(x: ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1, **other: Never) -> Tensor:
     """Matrices with the vectors along the last axis of `x` on their diagonal.
 
     Parameters
@@ -330,6 +338,8 @@ def diag_embed(x: ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -
             [[3, 0],
              [0, 4]]])
     """
+    if other:
+        raise unexpected("diag_embed", other)
     x, offset = asarray(x), as_index(offset)
     if x.ndim == 0:
         raise ShapeError("diag_embed: a zero-dimensional array has no vectors to put on a diagonal.")
@@ -339,7 +349,8 @@ def diag_embed(x: ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -
     return placed if axes == (-2, -1) else moveaxis(placed, (-2, -1), axes)
 
 
-def diagonal(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+@hide_others
+def diagonal(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1, **other: Never) -> Tensor:
     """The diagonal of a matrix or of a stack of matrices, `offset` above (or below) the main one.
 
     Rows and columns lie along the last two axes, as in the array API standard, unless `axis1` and `axis2` say where.
@@ -348,13 +359,18 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = 
     >>> pb.diagonal(pb.asarray([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
+    if other:
+        raise unexpected("diagonal", other)
     x = _matrices("diagonal", x)
     axes = negative_axes("diagonal", (axis1, axis2), x.ndim)
     x = x if axes == (-2, -1) else moveaxis(x, axes, (-2, -1))
     return apply(OPERATIONS["diagonal"], (x,), (as_index(offset),))
 
 
-def trace(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: Any = None) -> Tensor:
+@hide_others
+def trace(
+    x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: Any = None, **other: Never
+) -> Tensor:
     """The sum along a diagonal of a matrix or of a stack of matrices; small integers are summed in 64 bits.
 
     Parameters
@@ -380,6 +396,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1,
     >>> pb.trace(pb.asarray([[1, 2], [3, 4]]))
     tensor(5)
     """
+    if other:
+        raise unexpected("trace", other)
     entries = diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
     if dtype is not None and get_dtype(dtype) != entries.dtype:
         entries = TENSORS.astype(entries, entries._backend.raw_dtype(get_dtype(dtype)))

@@ -11,8 +11,8 @@ from .. import dtypes
 from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
-from ..errors import DtypeError, ShapeError
-from .normalization import _floating
+from ..errors import DtypeError, IndexingError, ShapeError
+from .normalization import _floating, no_such_class
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -177,7 +177,11 @@ def nll_loss(
     counts = TENSORS.not_equal(target, int(ignore_index))
     classes = TENSORS.where(counts, asarray(target, dtype=dtypes.int64), 0)
     classes = TENSORS.where(TENSORS.less(classes, 0), x.shape[axis], classes)  # no class, where -1 would be the last
-    chosen = TENSORS.squeeze(TENSORS.take_along_axis(x, TENSORS.expand_dims(classes, (axis,)), axis), (axis,))
+    try:
+        chosen = TENSORS.take_along_axis(x, TENSORS.expand_dims(classes, (axis,)), axis)
+    except IndexingError:
+        raise no_such_class(name, target, x.shape[axis]) from None
+    chosen = TENSORS.squeeze(chosen, (axis,))
     losses = TENSORS.where(counts, -TENSORS.widened(chosen), 0.0)
     weights = TENSORS.ones_like(losses)
     if weight is not None:

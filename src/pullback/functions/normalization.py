@@ -6,17 +6,19 @@ import math
 from operator import index
 from typing import TYPE_CHECKING, Any, Never, Sequence
 
+from .. import modes
 from ..autodiff.apply import apply
 from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..dtypes import REAL, get as get_dtype, int64
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, IndexingError, ShapeError
 from ..operations import OPERATIONS
 from .activations import Axis
 from .axes import negative_axes, negative_axis
 from .elementwise import divide, maximum
 from .keywords import hide_others, unexpected
+from .shapes import broadcast_shapes
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -467,7 +469,8 @@ def normalize(x: ArrayLike, axis: Axis | None = -1, *, ord: float = 2.0, eps: fl
     return divide(x, maximum(norms, eps))
 
 
-def cosine_similarity(x: ArrayLike, y: ArrayLike, axis: int = -1, eps: float = 1e-8) -> Tensor:
+@hide_others
+def cosine_similarity(x: ArrayLike, y: ArrayLike, axis: int = -1, eps: float = 1e-8, **other: Never) -> Tensor:
     """The cosine of the angle between vectors: the products of `x` and `y` along `axis`, both divided by their norms.
 
     A norm below `eps` counts as `eps`: beside a vector of zeros the result is 0.
@@ -477,7 +480,7 @@ def cosine_similarity(x: ArrayLike, y: ArrayLike, axis: int = -1, eps: float = 1
     x, y : array of real numbers
         They broadcast against each other.
     axis : int
-        The axis of the vectors' elements. (PyTorch's is 1 if it is not given.)
+        The axis of the vectors' elements, once both are broadcast. (PyTorch's is 1 if it is not given.)
     eps : float
 
     Returns
@@ -491,12 +494,24 @@ def cosine_similarity(x: ArrayLike, y: ArrayLike, axis: int = -1, eps: float = 1
     >>> pb.cosine_similarity(pb.tensor([[3.0, 4.0], [0.0, 0.0]]), pb.tensor([0.0, 2.0]))
     tensor([0.8, 0. ])
     """
+    if other:
+        raise unexpected("cosine_similarity", other)
     x, y = _floating("cosine_similarity", x), _floating("cosine_similarity", y)
-    axes = (negative_axis("cosine_similarity", axis, min(x.ndim, y.ndim)),)
+    try:
+        shape = broadcast_shapes(x.shape, y.shape)
+    except ShapeError as error:
+        raise ShapeError(f"cosine_similarity: {error}") from None
+    along = negative_axis("cosine_similarity", axis, len(shape))
+    if not all(v.ndim >= -along and v.shape[along] == shape[along] for v in (x, y)):
+        x, y = TENSORS.broadcast_to(x, shape), TENSORS.broadcast_to(y, shape)  # norms count what is repeated
+    axes = (along,)
     return TENSORS.sum(normalize(x, axes, eps=eps) * normalize(y, axes, eps=eps), axes, False)
 
 
-def one_hot(x: ArrayLike, num_classes: int | None = None, *, axis: int = -1, dtype: Any = None) -> Tensor:
+@hide_others
+def one_hot(
+    x: ArrayLike, num_classes: int | None = None, *, axis: int = -1, dtype: Any = None, **other: Never
+) -> Tensor:
     """For each class number a vector of zeros with a one at its place.
 
     Parameters
@@ -522,6 +537,8 @@ def one_hot(x: ArrayLike, num_classes: int | None = None, *, axis: int = -1, dty
     tensor([[0., 1., 0.],
             [1., 0., 0.]])
     """
+    if other:
+        raise unexpected("one_hot", other)
     x = asarray(x)
     if x.dtype.kind not in ("int", "uint"):
         raise DtypeError(f"one_hot: class numbers must be integers, got {x.dtype.name}.")
@@ -538,4 +555,15 @@ def one_hot(x: ArrayLike, num_classes: int | None = None, *, axis: int = -1, dty
     shape = list(classes.shape)
     shape[along] = num_classes
     zeros = TENSORS.zeros(tuple(shape), x._backend.raw_dtype(get_dtype(int64 if dtype is None else dtype)), x)
-    return apply(OPERATIONS["put_along_axis"], (zeros, 1, classes), (along,))
+    try:
+        return apply(OPERATIONS["put_along_axis"], (zeros, 1, classes), (along,))
+    except IndexingError:
+        raise no_such_class("one_hot", x, num_classes) from None
+
+
+def no_such_class(name: str, numbers: Tensor, classes: int) -> IndexingError:
+    """The error for class numbers some of which are out of range."""
+    found = ""
+    if modes.mapping() is None:
+        found = f", got {int(TENSORS.min(numbers, None, False))} to {int(TENSORS.max(numbers, None, False))}"
+    return IndexingError(f"{name}: class numbers must be from 0 to {classes - 1}{found}.")

@@ -334,6 +334,7 @@ def adaptive_avg_pool3d(x: ArrayLike, output_size: Any) -> Tensor:
 _MODES = {
     "nearest": ("nearest", (1, 2, 3)),
     "nearest-exact": ("nearest-exact", (1, 2, 3)),
+    "area": ("area", (1, 2, 3)),
     "linear": ("linear", (1,)),
     "bilinear": ("linear", (2,)),
     "trilinear": ("linear", (3,)),
@@ -361,7 +362,7 @@ def interpolate(
         By how much to multiply the sizes.
     mode : str
         "nearest", "nearest-exact" (the neighbour that image libraries take), "linear", "bilinear" or "trilinear"
-        for one, two or three axes, "bicubic" for two.
+        for one, two or three axes, "bicubic" for two, "area" (means, as of `adaptive_avg_pool2d`).
     align_corners : bool, optional
         Whether the corner elements keep their place, not the corners of these elements.
     recompute_scale_factor : bool, optional
@@ -386,10 +387,9 @@ def interpolate(
         fitting = ", ".join(repr(name) for name, (_, counts) in _MODES.items() if axes in counts)
         raise ShapeError(f"interpolate: mode must be one of {fitting} for {axes} spatial axes, got {mode!r}.")
     kind = _MODES[mode][0]
-    if kind.startswith("nearest"):
-        if align_corners is not None:
-            raise ShapeError(f"interpolate: align_corners has no meaning for mode {mode!r}; leave it out.")
-    elif x.dtype.kind not in ("float", "complex"):
+    if kind not in ("linear", "cubic") and align_corners is not None:
+        raise ShapeError(f"interpolate: align_corners has no meaning for mode {mode!r}; leave it out.")
+    if not kind.startswith("nearest") and x.dtype.kind not in ("float", "complex"):
         raise DtypeError(f"interpolate: mode {mode!r} needs floating-point numbers, got {x.dtype.name}.")
     if (size is None) == (scale_factor is None):
         raise ShapeError(f"interpolate: give size or scale_factor, one of them, got {size!r} and {scale_factor!r}.")
@@ -409,6 +409,8 @@ def interpolate(
             steps = tuple(1.0 / f for f in factors)
     if min(sizes) < 1 or min(x.shape[2:]) < 1:
         raise ShapeError(f"interpolate: sizes must be at least 1; x has {x.shape[2:]}, the result would have {sizes}.")
+    if kind == "area":
+        return _adaptive_avg_pool("interpolate", axes, x, sizes)
     described = tuple(
         Interpolation(n, out, kind, bool(align_corners), step) for n, out, step in zip(x.shape[2:], sizes, steps)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Never
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..dtypes import int64
 from ..errors import DtypeError, ShapeError
 from .axes import all_axes, negative_axes
 from .elementwise import clip, lerp
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -60,7 +61,10 @@ _PLACES: dict[str, Callable[[Any, Any, int], Any]] = {
 _PICKING = frozenset(("lower", "higher", "nearest", "inverted_cdf", "closest_observation"))
 
 
-def quantile(x: ArrayLike, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+@hide_others
+def quantile(
+    x: ArrayLike, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, **other: Never
+) -> Tensor:
     """The number below which the share `q` of the elements lies; NaN if one of them is.
 
     Parameters
@@ -89,6 +93,8 @@ def quantile(x: ArrayLike, q: Any, axis: Any = None, *, method: str = "linear", 
     >>> pb.quantile(x, 0.5), pb.quantile(x, [0.0, 0.1], method="higher")
     (tensor(2.5), tensor([1., 2.]))
     """
+    if other:
+        raise unexpected("quantile", other)
     x = asarray(x)
     if x.dtype.kind == "complex":
         raise DtypeError("quantile: complex numbers have no order.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff.apply import apply
 from ..autodiff.creation import given as asarray
@@ -11,6 +11,7 @@ from ..backends.axis_slice import axis_slice
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .axes import negative_axis
+from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -33,7 +34,8 @@ def _running(x: Tensor, along: int, largest: bool) -> tuple[Tensor, Tensor]:
     return TENSORS.take_along_axis(x, indices, along), indices
 
 
-def cummax(x: ArrayLike, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
+@hide_others
+def cummax(x: ArrayLike, /, axis: int | None = None, **other: Never) -> tuple[Tensor, Tensor]:
     """The largest elements up to each one, that one included, and their places. NaN is larger than any number.
 
     Parameters
@@ -55,10 +57,13 @@ def cummax(x: ArrayLike, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
     >>> pb.cummax(pb.asarray([1.0, 3.0, 2.0, 3.0]))
     (tensor([1., 3., 3., 3.]), tensor([0, 1, 1, 3]))
     """
+    if other:
+        raise unexpected("cummax", other)
     return _running(*_along("cummax", x, axis), True)
 
 
-def cummin(x: ArrayLike, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
+@hide_others
+def cummin(x: ArrayLike, /, axis: int | None = None, **other: Never) -> tuple[Tensor, Tensor]:
     """The smallest elements up to each one, that one included, and their places. NaN is smaller than any number.
 
     Parameters
@@ -80,10 +85,13 @@ def cummin(x: ArrayLike, /, axis: int | None = None) -> tuple[Tensor, Tensor]:
     >>> pb.cummin(pb.asarray([3.0, 1.0, 2.0, 1.0]))
     (tensor([3., 1., 1., 1.]), tensor([0, 1, 1, 3]))
     """
+    if other:
+        raise unexpected("cummin", other)
     return _running(*_along("cummin", x, axis), False)
 
 
-def logcumsumexp(x: Any, /, axis: int | None = None) -> Tensor:
+@hide_others
+def logcumsumexp(x: Any, /, axis: int | None = None, **other: Never) -> Tensor:
     """log(cumsum(exp(x))), without overflow, and exact also where what comes later is much larger.
 
     Parameters
@@ -103,6 +111,8 @@ def logcumsumexp(x: Any, /, axis: int | None = None) -> Tensor:
     >>> pb.logcumsumexp(pb.asarray([-pb.inf, 1000.0, 2000.0, 0.0]))
     tensor([ -inf, 1000., 2000., 2000.])
     """
+    if other:
+        raise unexpected("logcumsumexp", other)
     x, along = _along("logcumsumexp", x, axis)
     if x.dtype.kind != "float":
         x = x * 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff.apply import apply
 from ..autodiff.creation import given as asarray
@@ -10,6 +10,7 @@ from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
 from ..operations import OPERATIONS
 from .indexing import _compatible, _indices, put_along_axis
+from .keywords import hide_others, unexpected
 from .shapes import broadcast_shapes
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 _OF_SCATTER = {"add": "sum", "multiply": "prod"}
 
 
-def scatter(x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, reduce: str | None = None) -> Tensor:
+@hide_others
+def scatter(
+    x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, reduce: str | None = None, **other: Never
+) -> Tensor:
     """`x` with `values` where `take_along_axis(x, indices, axis=axis)` would read: written, or joined with it.
 
     Parameters
@@ -50,6 +54,8 @@ def scatter(x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, reduc
     >>> pb.scatter(pb.asarray([1.0, 1.0, 1.0]), pb.asarray([0, 2, 2]), pb.asarray([2.0, 3.0, 4.0]), reduce="multiply")
     tensor([ 2.,  1., 12.])
     """
+    if other:
+        raise unexpected("scatter", other)
     if reduce is None:
         return put_along_axis(x, indices, values, axis=axis)
     if reduce not in _OF_SCATTER:
@@ -57,8 +63,17 @@ def scatter(x: ArrayLike, indices: Any, values: Any, /, *, axis: int = -1, reduc
     return _scattered("scatter", x, indices, values, _OF_SCATTER[reduce], axis, True)
 
 
+@hide_others
 def scatter_reduce(
-    x: ArrayLike, indices: Any, values: Any, /, reduce: str, *, axis: int = -1, include_self: bool = True
+    x: ArrayLike,
+    indices: Any,
+    values: Any,
+    /,
+    reduce: str,
+    *,
+    axis: int = -1,
+    include_self: bool = True,
+    **other: Never,
 ) -> Tensor:
     """`x` where `take_along_axis(x, indices, axis=axis)` would read replaced by what `values` that meet there make.
 
@@ -90,6 +105,8 @@ def scatter_reduce(
     ...                   include_self=False)
     tensor([2., 4., 5.])
     """
+    if other:
+        raise unexpected("scatter_reduce", other)
     if reduce not in _REDUCTIONS:
         raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(map(repr, _REDUCTIONS))}, got {reduce!r}.")
     return _scattered("scatter_reduce", x, indices, values, reduce, axis, bool(include_self))

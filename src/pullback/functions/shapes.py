@@ -280,7 +280,8 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 # -- order of axes and elements ------------------------------------------------------------------
 
 
-def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
+@hide_others
+def permute_dims(x: Any, /, axes: Sequence[int], **other: Never) -> Tensor:
     """The axes in another order: axis i of the result is axis `axes[i]` of `x`.
 
     Parameters
@@ -301,6 +302,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     >>> pb.permute_dims(pb.asarray([[1, 2, 3]]), (1, 0)).shape
     (3, 1)
     """
+    if other:
+        raise unexpected("permute_dims", other)
     x = asarray(x)
     ndim = len(x._raw.shape)
     order = negative_axes("permute_dims", tuple(axes), ndim)
@@ -309,7 +312,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     return _permute_dims(x, order)
 
 
-def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
+@hide_others
+def transpose(x: Any, /, axes: Sequence[int] | None = None, **other: Never) -> Tensor:
     """The axes in another order (as `permute_dims`), or all of them in reverse order.
 
     Parameters
@@ -330,6 +334,8 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Tensor:
     >>> pb.transpose(pb.asarray([[1, 2, 3]])).shape
     (3, 1)
     """
+    if other:
+        raise unexpected("transpose", other)
     x = asarray(x)
     return permute_dims(x, all_axes(x.ndim)[::-1] if axes is None else axes)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from .keywords import hide_others, unexpected
 from .linear import matmul, matrix_transpose
 from .manipulation import concat
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["cov"]
 
 
+@hide_others
 def cov(
     x: Any,
     y: ArrayLike | None = None,
@@ -27,6 +29,7 @@ def cov(
     ddof: float | None = None,
     fweights: Any = None,
     aweights: Any = None,
+    **other: Never,
 ) -> Tensor:
     """The covariances of variables, as NumPy's `cov` gives them.
 
@@ -60,6 +63,8 @@ def cov(
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
+    if other:
+        raise unexpected("cov", other)
     rows = _rows_of(x, rowvar)
     if y is not None:
         more = _rows_of(y, rowvar)

@@ -6,6 +6,8 @@ phases of vectors, bases of eigenspaces. At equal eigenvalues or singular values
 terms that would be infinite are left out.
 """
 
+import typing as _typing
+
 from ..functions.linear import diagonal, matmul, matrix_transpose, outer, tensordot, trace, vecdot
 from .decompositions import (
     EighResult,
@@ -35,6 +37,13 @@ __all__ = [
     "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "tensordot", "trace", "vecdot",
     "vector_norm",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:  # type checkers know the names without it
+
+    def __getattr__(name: str) -> object:
+        from ..pytorch_names import missing
+
+        raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:

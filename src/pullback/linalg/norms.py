@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Never, Sequence
 
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..functions.axes import negative_axes
+from ..functions.keywords import hide_others, unexpected
 from ..functions.manipulation import moveaxis
 from .arguments import matrices, numbers, run
 from .decompositions import svdvals
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from ..typing import ArrayLike
 
 
-def norm(x: ArrayLike, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+@hide_others
+def norm(x: ArrayLike, /, ord: Any = None, axis: Any = None, keepdims: bool = False, **other: Never) -> Tensor:
     """The norm of vectors or of matrices, as NumPy's `norm` gives it; `vector_norm` and `matrix_norm` are its parts.
 
     Parameters
@@ -45,11 +47,18 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     >>> pb.linalg.norm(x), pb.linalg.norm(x, ord=1), pb.linalg.norm(x, axis=0)
     (tensor(5.), tensor(7.), tensor([5., 0.]))
     """
+    if other:
+        raise unexpected("norm", other)
     x = numbers("norm", x)
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
     axes = negative_axes("norm", tuple(range(x.ndim)) if axis is None else axis, x.ndim)
     if len(axes) == 1:
+        if isinstance(ord, str):
+            raise ShapeError(
+                f"norm: ord={ord!r} is a norm of matrices, but got one axis of shape {x.shape}: leave it out, or give "
+                "a pair of axes."
+            )
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ShapeError(
@@ -60,8 +69,9 @@ def norm(x: ArrayLike, /, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     return TENSORS.expand_dims(result, tuple(sorted(axes))) if keepdims else result
 
 
+@hide_others
 def vector_norm(
-    x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2
+    x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2, **other: Never
 ) -> Tensor:
     """The norm of vectors along one or more axes, or of all elements: sum(abs(x)**ord)**(1/ord).
 
@@ -90,18 +100,25 @@ def vector_norm(
     >>> pb.linalg.vector_norm(pb.asarray([3.0, 4.0]))
     tensor(5.)
     """
+    if other:
+        raise unexpected("vector_norm", other)
     x = numbers("vector_norm", x)
+    if isinstance(ord, str):
+        raise ShapeError(f"vector_norm: ord must be a number, got {ord!r}; norms of matrices have `matrix_norm`.")
     axes = None if axis is None else negative_axes("vector_norm", axis, x.ndim)
     return run("vector_norm", x, static=(axes, bool(keepdims), ord))
 
 
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+@hide_others
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro", **other: Never) -> Tensor:
     """The norm of matrices: "fro", "nuc", 1 and -1 (column sums), inf and -inf (row sums), 2 and -2 (singular values).
 
     >>> import pullback as pb
     >>> pb.linalg.matrix_norm(pb.asarray([[3.0, 0.0], [0.0, 4.0]]), ord="nuc")
     tensor(7.)
     """
+    if other:
+        raise unexpected("matrix_norm", other)
     x = matrices("matrix_norm", x)
     if ord in ("fro", None):
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)

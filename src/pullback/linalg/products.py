@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from operator import index as as_index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..functions.axes import negative_axes
+from ..functions.keywords import hide_others, unexpected
 from ..functions.linear import matmul
 from .arguments import matrices, run
 from .solving import inv
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from ..typing import ArrayLike
 
 
-def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
+@hide_others
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, **other: Never) -> Tensor:
     """The cross product of vectors of three elements along an axis; the other axes are broadcast.
 
     >>> import pullback as pb
     >>> pb.linalg.cross(pb.asarray([1, 0, 0]), pb.asarray([0, 1, 0]))
     tensor([0, 0, 1])
     """
+    if other:
+        raise unexpected("cross", other)
     x, y = asarray(x1), asarray(x2)
     (position,) = negative_axes("cross", axis, min(x.ndim, y.ndim) if axis < 0 else max(x.ndim, y.ndim))
     if min(x.ndim, y.ndim) < -position or x.shape[position] != 3 or y.shape[position] != 3:

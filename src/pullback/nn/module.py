@@ -11,7 +11,7 @@ from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
 from ..functions.keywords import refuse_others
 from ..markup import shown_safely
-from ..pytorch_names import present, tell_of_missing
+from ..pytorch_names import check_keywords, present, tell_of_missing
 from ..tensors.tensor import Tensor
 from . import hooks, naming, placement, state
 from .rebuilding import from_tree, to_tree, to_variables
@@ -57,6 +57,8 @@ class Module:
     _slots: dict[str, Any]  # paths whose values are a tree's leaves, whatever they are; equal objects: tied ones
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            check_keywords(cls, kwargs)
         if (args or kwargs) and cls.__init__ is object.__init__:  # else `ReLU(x)` would pass for a result
             raise TypeError(f"{cls.__name__}() takes no arguments. Make it first, then call it: {cls.__name__}()(x).")
         self = object.__new__(cls)

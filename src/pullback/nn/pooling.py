@@ -272,7 +272,8 @@ class Upsample(Module):
     scale_factor : float or tuple of float, optional
         What the sizes are multiplied by, in place of `size`.
     mode : str
-        "nearest", "nearest-exact", "linear" (one spatial axis), "bilinear", "bicubic" (two) or "trilinear" (three).
+        "nearest", "nearest-exact", "area", "linear" (one spatial axis), "bilinear", "bicubic" (two) or "trilinear"
+        (three).
     align_corners : bool, optional
         Whether the corner elements keep their place, in the modes that mix elements.
     recompute_scale_factor : bool, optional

@@ -14,6 +14,7 @@ from ..autodiff.gradients import Gradients, in_lists
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
 from ..functions.keywords import refuse_others
+from ..pytorch_names import KeywordsChecked
 from ..tensors.quantized import QuantizedTensor
 from ..tensors.tensor import Tensor
 from . import overflow, state
@@ -32,7 +33,7 @@ Arrays = Sequence[Any]
 _ndarray = np.ndarray
 
 
-class Optimizer:
+class Optimizer(KeywordsChecked):
     """The base of all optimizers; a subclass has options, and a formula in `update` that runs on every backend.
 
     `params` are tensors, (name, tensor) pairs, or groups of them: dicts with "params" and options of their own.

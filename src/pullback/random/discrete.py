@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..autodiff.creation import asarray, default_dtype
 from ..autodiff.tables import TENSORS
 from ..backends.numpy.random import unit_of_two_words
 from ..errors import DtypeError, ShapeError
+from ..functions.keywords import hide_others, unexpected
 from .arguments import Shape, as_tensor, integer, shape_of, size_of
 from .distributions import Distributions
 from .drawing import drawn_again, drawn_by_programs
@@ -28,8 +29,16 @@ class Choices(Distributions):
     __slots__ = ()
 
     @drawn_again
+    @hide_others
     def integers(
-        self, low: int, high: int | None = None, shape: Shape = (), *, dtype: Any = None, device: str | None = None
+        self,
+        low: int,
+        high: int | None = None,
+        shape: Shape = (),
+        *,
+        dtype: Any = None,
+        device: str | None = None,
+        **other: Never,
     ) -> Tensor:
         """Integers from `low` (included) to `high` (not included), equally likely.
 
@@ -57,6 +66,8 @@ class Choices(Distributions):
         >>> x.min().item() >= 1, x.max().item() <= 6
         (True, True)
         """
+        if other:
+            raise unexpected("integers", other)
         chosen = dtypes.int64 if dtype is None else dtypes.get(dtype)
         if chosen.kind not in ("int", "uint"):
             raise DtypeError(f"integers: dtype must be an integer one, got {chosen.name}.")
@@ -67,7 +78,8 @@ class Choices(Distributions):
         high = integer("high", high, low + 1, int(info.max) + 2)
         return as_tensor(self._below(high - low, shape_of(shape)) + np.uint64(low % KEYS), chosen, device)
 
-    def permutation(self, x: Any, axis: int = 0, *, device: str | None = None) -> Tensor:
+    @hide_others
+    def permutation(self, x: Any, axis: int = 0, *, device: str | None = None, **other: Never) -> Tensor:
         """The integers below `x` in random order; of an array, its entries along `axis` in random order.
 
         Parameters
@@ -89,6 +101,8 @@ class Choices(Distributions):
         >>> sorted(pb.random.permutation(4).tolist())
         [0, 1, 2, 3]
         """
+        if other:
+            raise unexpected("permutation", other)
         if isinstance(x, (int, np.integer)):
             length = integer("permutation: x", x, 0, 1 << 62)
             return self._places(length, length, False, device)
@@ -97,7 +111,10 @@ class Choices(Distributions):
             raise ShapeError(f"permutation: axis {axis} is out of bounds for shape {x.shape}.")
         return x.take(self._places(x.shape[axis], x.shape[axis], False, x.device), axis=axis)
 
-    def choice(self, x: Any, shape: Shape = (), *, replace: bool = True, axis: int = 0, p: Any = None) -> Tensor:
+    @hide_others
+    def choice(
+        self, x: Any, shape: Shape = (), *, replace: bool = True, axis: int = 0, p: Any = None, **other: Never
+    ) -> Tensor:
         """Entries of `x` along `axis`, or integers below `x`.
 
         Parameters
@@ -129,6 +146,8 @@ class Choices(Distributions):
         >>> pb.random.Generator(1).choice(3, (4,), p=[0.0, 1.0, 0.0])
         tensor([1, 1, 1, 1])
         """
+        if other:
+            raise unexpected("choice", other)
         shape = shape_of(shape)
         source = None if isinstance(x, (int, np.integer)) else asarray(x)
         if source is not None and not -source.ndim <= axis < source.ndim:
@@ -164,19 +183,20 @@ class Choices(Distributions):
         """Integers below the number of weights, as often as these say."""
         weights = np.asarray(p, np.float64)
         _check_weights("choice", weights, None)
-        ends = np.cumsum(weights)
+        ends = np.cumsum(weights / weights.max())  # whose sum is not infinite
         picked = np.searchsorted(ends, self._made(shape, 2, unit_of_two_words) * ends[-1], side="right")
         picked = np.minimum(picked, np.flatnonzero(weights)[-1])  # where rounding has reached the end
         return as_tensor(picked, dtypes.int64, device)
 
-    def categorical(self, logits: Any, shape: Shape | None = None, *, axis: int = -1) -> Tensor:
+    @hide_others
+    def categorical(self, logits: Any, shape: Shape | None = None, *, axis: int = -1, **other: Never) -> Tensor:
         """Integers below the length of an axis, with probabilities of which `logits` are the logarithms.
 
         Parameters
         ----------
         logits : array
             Numbers along `axis`, to which a constant may be added: what a network gives for its classes, say. -inf is
-            never drawn.
+            never drawn; NaN, or -inf for every class, is an error, except in compiled functions and `vmap`.
         shape : int or tuple of int, optional
             The shape of the result, to which the other axes of `logits` are broadcast; theirs unless given.
         axis : int
@@ -196,6 +216,8 @@ class Choices(Distributions):
         >>> pb.random.Generator(1).categorical(logits, (1000, 2)).shape
         (1000, 2)
         """
+        if other:
+            raise unexpected("categorical", other)
         given = asarray(logits).detach()
         if given.dtype.kind == "complex" or given.dtype.kind == "bool":
             raise DtypeError(f"categorical: logits must be real numbers, got {given.dtype.name}.")
@@ -217,10 +239,18 @@ class Choices(Distributions):
                 f"categorical: logits of shape {asarray(logits).shape} have axes {tuple(others)} beside the classes, "
                 f"which do not fit shape {wanted}."
             )
+        if modes.mapping() is None and modes.tracing() is None:
+            largest = np.asarray(values_of(TENSORS.max(given, (-1,), False)))
+            if not np.all(largest > -np.inf):
+                raise ValueError(
+                    f"categorical: nothing can be drawn where logits are {'NaN' if np.isnan(largest).any() else '-inf'}"
+                    f"{'' if np.isnan(largest).any() else ' for every class'}."
+                )
         noise = self.gumbel((*wanted, length), dtype=given.dtype, device=given.device)
         return TENSORS.argmax(TENSORS.add(given, noise), (-1,), False)
 
-    def multinomial(self, p: Any, count: int = 1, *, replace: bool = False) -> Tensor:
+    @hide_others
+    def multinomial(self, p: Any, count: int = 1, *, replace: bool = False, **other: Never) -> Tensor:
         """`count` integers below the length of the last axis for each row of weights `p`.
 
         Parameters
@@ -246,6 +276,8 @@ class Choices(Distributions):
         >>> pb.random.Generator(1).multinomial(pb.asarray([[1.0, 3.0], [0.0, 1.0]]), 5, replace=True).shape
         (2, 5)
         """
+        if other:
+            raise unexpected("multinomial", other)
         weights = asarray(p).detach()
         count = integer("multinomial: count", count, 0, KEYS)
         if weights.ndim == 0 or weights.dtype.kind == "complex":
@@ -266,7 +298,11 @@ class Choices(Distributions):
         drawn = (*weights.shape[:-2], count, length) if replace else weights.shape
         noise = self.exponential(drawn, dtype=weights.dtype, device=weights.device)
         none = TENSORS.less_equal(weights, 0.0)
-        times = TENSORS.where(none, np.inf, TENSORS.divide(noise, TENSORS.where(none, 1.0, weights)))
+        if length:  # beside the largest one: times of tiny weights would all be infinite
+            largest = TENSORS.max(weights, (-1,), True)
+            weights = TENSORS.divide(weights, TENSORS.where(TENSORS.greater(largest, 0.0), largest, 1.0))
+        least = 64 * float(np.finfo(dtypes.numpy_dtype(weights.dtype)).tiny)  # no noise is that large
+        times = TENSORS.where(none, np.inf, TENSORS.divide(noise, TENSORS.maximum(weights, least)))
         if replace:
             return TENSORS.argmin(times, (-1,), False)
         order = TENSORS.argsort(times, (-1,), False, True)

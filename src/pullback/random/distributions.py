@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..autodiff import base
 from ..autodiff.base import values_of
 from ..backends.numpy.random import gumbel, minus_log, normal_pairs, unit_of_two_words
 from ..errors import ShapeError
+from ..functions.keywords import hide_others, unexpected
 from .arguments import Shape, as_tensor, number, real_dtype, shape_of
 from .drawing import drawn_again
 from .stream import Stream
@@ -27,8 +28,16 @@ class Distributions(Stream):
     __slots__ = ()
 
     @drawn_again
+    @hide_others
     def uniform(
-        self, shape: Shape = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = None, device: str | None = None
+        self,
+        shape: Shape = (),
+        low: float = 0.0,
+        high: float = 1.0,
+        *,
+        dtype: Any = None,
+        device: str | None = None,
+        **other: Never,
     ) -> Tensor:
         """Numbers from `low` (included) to `high` (not included), equally likely.
 
@@ -56,6 +65,8 @@ class Distributions(Stream):
         >>> bool((x >= -1).all()), bool((x < 1).all())
         (True, True)
         """
+        if other:
+            raise unexpected("uniform", other)
         shape, chosen = shape_of(shape), real_dtype("uniform", dtype)
         low, high = number("uniform", "low", low), number("uniform", "high", high)
         if not (low <= high and np.isfinite(high - low)):
@@ -74,8 +85,16 @@ class Distributions(Stream):
         return as_tensor(values, chosen, device)
 
     @drawn_again
+    @hide_others
     def normal(
-        self, shape: Shape = (), mean: float = 0.0, std: float = 1.0, *, dtype: Any = None, device: str | None = None
+        self,
+        shape: Shape = (),
+        mean: float = 0.0,
+        std: float = 1.0,
+        *,
+        dtype: Any = None,
+        device: str | None = None,
+        **other: Never,
     ) -> Tensor:
         """Numbers of the normal distribution with this `mean` and standard deviation.
 
@@ -104,6 +123,8 @@ class Distributions(Stream):
         >>> abs(x.mean().item() - 2.0) < 0.1
         True
         """
+        if other:
+            raise unexpected("normal", other)
         shape, chosen = shape_of(shape), real_dtype("normal", dtype)
         mean, std = number("normal", "mean", mean), number("normal", "std", std)
         if not std >= 0:
@@ -117,8 +138,15 @@ class Distributions(Stream):
         return as_tensor(values, chosen, device)
 
     @drawn_again
+    @hide_others
     def exponential(
-        self, shape: Shape = (), scale: float = 1.0, *, dtype: Any = None, device: str | None = None
+        self,
+        shape: Shape = (),
+        scale: float = 1.0,
+        *,
+        dtype: Any = None,
+        device: str | None = None,
+        **other: Never,
     ) -> Tensor:
         """Numbers from 0 on with density exp(-x / scale) / scale.
 
@@ -143,6 +171,8 @@ class Distributions(Stream):
         >>> bool((pb.random.exponential((100,)) >= 0).all())
         True
         """
+        if other:
+            raise unexpected("exponential", other)
         shape, chosen = shape_of(shape), real_dtype("exponential", dtype)
         scale = number("exponential", "scale", scale)
         if not scale >= 0:
@@ -150,8 +180,16 @@ class Distributions(Stream):
         return as_tensor(self._made(shape, 2, minus_log) * scale, chosen, device)
 
     @drawn_again
+    @hide_others
     def gumbel(
-        self, shape: Shape = (), loc: float = 0.0, scale: float = 1.0, *, dtype: Any = None, device: str | None = None
+        self,
+        shape: Shape = (),
+        loc: float = 0.0,
+        scale: float = 1.0,
+        *,
+        dtype: Any = None,
+        device: str | None = None,
+        **other: Never,
     ) -> Tensor:
         """Numbers of the Gumbel distribution: where the largest of many others lies.
 
@@ -182,6 +220,8 @@ class Distributions(Stream):
         >>> abs(float(x.mean()) - 0.5772) < 0.03
         True
         """
+        if other:
+            raise unexpected("gumbel", other)
         shape, chosen = shape_of(shape), real_dtype("gumbel", dtype)
         loc, scale = number("gumbel", "loc", loc), number("gumbel", "scale", scale)
         if not scale >= 0:
@@ -189,7 +229,10 @@ class Distributions(Stream):
         return as_tensor(loc + scale * self._made(shape, 2, gumbel), chosen, device)
 
     @drawn_again
-    def bernoulli(self, p: Any = 0.5, shape: Shape | None = None, *, device: str | None = None) -> Tensor:
+    @hide_others
+    def bernoulli(
+        self, p: Any = 0.5, shape: Shape | None = None, *, device: str | None = None, **other: Never
+    ) -> Tensor:
         """Truth values that are true with probability `p`.
 
         Parameters
@@ -212,6 +255,8 @@ class Distributions(Stream):
         >>> pb.random.bernoulli(pb.asarray([0.0, 1.0]))
         tensor([False,  True])
         """
+        if other:
+            raise unexpected("bernoulli", other)
         if isinstance(p, base.Tensor):
             device = p.device if device is None else device
             p = values_of(p)

@@ -133,4 +133,8 @@ class Stream:
 
     def _order(self, length: int) -> Any:
         """A random order of `length` things: that of random 64-bit numbers."""
-        return np.argsort(self._made((length,), 2, joined), kind="stable")
+        numbers = self._made((length,), 2, joined)
+        order = np.argsort(numbers)  # several times as fast as the stable sort
+        ordered = numbers[order]
+        has_ties = np.any(ordered[1:] == ordered[:-1])  # which machines may leave in different orders
+        return np.argsort(numbers, kind="stable") if has_ties else order

@@ -253,7 +253,8 @@ def _zeta_of_others(xp: Any, x: Any, q: Any) -> Any:
     more = _zeta_of_positive(xp, x, up) - _zeta_of_positive(xp, x, 1 - inside)
     value = _zeta_of_positive(xp, x, down) + (1 - 2 * xp.remainder(x, 2.0)) * more
     value = xp.where(x == xp.floor(x), value, math.nan)
-    return xp.where(xp.logical_and(is_pole, x >= 1), math.inf, value)
+    is_infinite = xp.logical_or(x == 1, xp.logical_and(is_pole, x > 1))
+    return xp.where(is_infinite, math.inf, value)
 
 
 # -- modified Bessel functions ---------------------------------------------------------------------

@@ -345,7 +345,10 @@ def test_an_index_stays_in_its_folder(name: Any, tmp_path: Path) -> None:
         pb.models.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", '{"weight_map": 5}', '{"weight_map": {}}', "{", "[" * 50_000])
+@pytest.mark.parametrize(
+    "content",
+    ["{}", "[]", '{"weight_map": 5}', '{"weight_map": {"a": ["b"]}}', '{"weight_map": {}}', "{", "[" * 50_000],
+)
 def test_an_index_that_says_nothing(content: str, tmp_path: Path) -> None:
     sharded(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text(content)

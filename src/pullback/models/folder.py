@@ -217,9 +217,10 @@ def _files(folder: str) -> list[str]:
         found = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"
         raise FileNotFoundError(f"{folder}: neither {WEIGHTS} nor {INDEX} is in it, but {found}.")
     places = read_json(index).get("weight_map")
-    names = list(dict.fromkeys(places.values())) if isinstance(places, dict) else []
-    if not names or not all(isinstance(name, str) for name in names):
+    given = list(places.values()) if isinstance(places, dict) else []
+    if not given or not all(isinstance(name, str) for name in given):
         raise FileFormatError(f"{index}: 'weight_map' does not map names of weights to names of files.")
+    names = list(dict.fromkeys(given))
     for name in names:
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name:
             raise FileFormatError(f"{index}: {name!r} is no name of a file in the same folder.")

@@ -50,9 +50,11 @@ def test_old_entries_mean_what_new_ones_mean(tmp_path: Path) -> None:
     assert (old.num_key_value_heads, old.head_dim) == (4, 8)
 
 
-def test_both_styles_may_say_the_same(tmp_path: Path) -> None:
+def test_both_styles_may_say_the_same() -> None:
     both = {"rope_parameters": {**peers.YARN}, "rope_scaling": {"type": "yarn", "factor": 4.0}}
     assert from_entries({**PLAIN, **both}).rope_parameters == peers.YARN
+    both = {"rope_parameters": {"rope_theta": 500.0}, "rope_scaling": {"rope_type": "default"}}
+    assert from_entries({**PLAIN, **both}).rope_parameters == {"rope_type": "default", "rope_theta": 500.0}
 
 
 @pytest.mark.parametrize(

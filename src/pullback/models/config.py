@@ -243,4 +243,4 @@ def _renamed(entry: str, options: Any) -> dict[str, Any]:
         raise ConfigurationError(f"{entry} must be an object, the same one for all layers; got {options!r:.60}.")
     found = dict(options)
     kind = found.pop("type", None)
-    return {"rope_type": kind, **found} if kind else found
+    return {"rope_type": kind or "default", **found} if found or kind else {}

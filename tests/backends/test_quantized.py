@@ -88,6 +88,13 @@ def test_it_cannot_require_a_gradient():
     assert not q.requires_grad
 
 
+@pytest.mark.parametrize("write", [lambda t: t.__setitem__(0, 1.0), lambda t: t.data_mut()])
+def test_it_cannot_be_written(write):
+    quantized = pb.quantize(W)
+    with pytest.raises(pb.DtypeError, match=r"cannot be written.*dequantize"):
+        write(quantized)
+
+
 def test_operations_say_to_dequantize():
     q = pb.quantize(W)
     for function in (lambda: q + 1, lambda: pb.tensor(1.0) * q, lambda: pb.sum(q), lambda: q[0]):

@@ -83,6 +83,11 @@ def test_generate_reads_the_standard_input(generate, monkeypatch):
     assert generate("-", "--temperature", 0).out == expected
 
 
+def test_a_standard_input_that_is_no_text(refused, tiny, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9"), encoding="utf-8"))
+    assert "the standard input is no text" in refused("generate", "--model", tiny.model, "-")
+
+
 def test_what_cannot_be_generated(refused, tiny, tmp_path):
     given = ["generate", "--model", tiny.model]
     assert "the prompt is empty" in refused(*given, "--plain", "")

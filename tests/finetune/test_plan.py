@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pullback as pb
 from pullback.finetune.plan import memory_plan
 from pullback.finetune.run import Run
 from pullback.finetune.texts import Texts
-from pullback.models.config import read_config
+from pullback.models.config import QUANTIZED, read_config
 
 from ..backends.installed import needs_llvmlite, needs_ml_dtypes
 from .tiny import Tiny, write_hollow, write_tiny
@@ -111,6 +112,38 @@ def test_quantized_weights_take_a_byte_each_and_are_expanded_one_by_one(tiny, tm
     assert plans["int8"]["frozen weights"] == frozen < 0.4 * plans["none"]["frozen weights"]
     layer = sum(layer.weight.nbytes for layer in run.model.layers[0].modules() if isinstance(layer, pb.nn.Linear))
     assert plans["int8"][STEP] < plans["none"][STEP] + 0.6 * layer
+
+
+@pytest.mark.parametrize("quant", ["none", "nf4"])
+@pytest.mark.parametrize("style", ["dtype", "torch_dtype"])
+def test_a_folder_without_weights_is_planned_as_its_configuration_says(tiny, tmp_path, style, quant):
+    expected = planned(tiny.settings(dtype="float16", quant=quant))
+    settings = replace(tiny.settings(quant=quant), model=str(without_weights(tiny, tmp_path, {style: "float16"})))
+    found = planned(settings)
+    frozen = next(value for name, value in found.items() if name.startswith("frozen weights"))
+    assert (frozen, found[STEP], found["together"]) == (
+        expected["frozen weights"], expected[STEP], expected["together"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"dtype": "int8"}, "'int8', which is no floating-point"), ({"quantization_config": QUANTIZED}, "quantized")],
+    ids=["dtype", "quantized"],
+)
+def test_a_configuration_that_does_not_say_what_the_weights_are(tiny, tmp_path, changes, message):
+    folder = without_weights(tiny, tmp_path, changes)
+    with pytest.raises(pb.ConfigurationError, match=rf"config\.json: .*{message}"):
+        planned(replace(tiny.settings(), model=str(folder)))
+
+
+def without_weights(tiny: Tiny, folder: Path, changes: dict[str, object]) -> Path:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((tiny.model / name).read_bytes())
+    entries = json.loads((tiny.model / "config.json").read_text())
+    del entries["dtype"]
+    (folder / "config.json").write_text(json.dumps(entries | changes))
+    return folder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says what was touched")

@@ -192,3 +192,36 @@ def test_a_library_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.
         tokenizer.render([USER])
     with pytest.raises(pb.ConfigurationError, match=r"tokenizers, .* `pip install 'pullback\[finetune\]'`"):
         Tokenizer(folder)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}}, "not a tokenizer"),
+        ({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "?"}}, "cannot make tokens of a text"),
+        (
+            {
+                "pre_tokenizer": {
+                    "type": "Split",
+                    "pattern": {"Regex": "(a+)+$"},
+                    "behavior": "Isolated",
+                    "invert": False,
+                }
+            },
+            "cannot make tokens of a text",
+        ),
+    ],
+    ids=["panics when read", "fails at a text", "panics at a text"],
+)
+def test_a_library_that_gives_up_is_told_with_its_file(tmp_path: Path, entries, message):
+    folder = write_folder(tmp_path, CHATML)
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+    with pytest.raises(pb.errors.FileFormatError, match=rf"tokenizer\.json: {message}"):
+        Tokenizer(folder).encode("b" + "a" * 40 + "b")
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "name \udcff"])
+def test_half_of_a_character_is_told(tokenizer_with, text):
+    with pytest.raises(pb.ConfigurationError, match="half of a character"):
+        tokenizer_with("chatml").encode(text)

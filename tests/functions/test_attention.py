@@ -116,6 +116,24 @@ def test_rotary_embedding_turns_by_the_position(interleaved: bool) -> None:
     np.testing.assert_allclose(pb.rotary_embedding(x, cos, sin, interleaved=interleaved).numpy(), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+@pytest.mark.parametrize("place", [1, 2], ids=["cos", "sin"])
+def test_examples_may_have_angles_of_their_own_for_what_they_share(place: int, device: str) -> None:
+    require(device, "float32")
+    shapes = [(1, 5, 2, 4), (5, 1, 4), (5, 1, 4)]
+    x, *tables = (pb.asarray(numbers(*shape, dtype="float32"), device=device) for shape in shapes)
+    many = pb.asarray(numbers(3, 5, 1, 4, dtype="float32"), device=device)
+
+    def loss(x: Any, table: Any) -> Any:
+        return (
+            pb.rotary_embedding(x, *[table if place == i + 1 else other for i, other in enumerate(tables)]) ** 2
+        ).sum()
+
+    found = pb.grad(lambda x: pb.vmap(lambda table: loss(x, table))(many).sum())(x)
+    expected = sum((pb.grad(loss)(x, many[i]) for i in range(1, 3)), pb.grad(loss)(x, many[0]))
+    np.testing.assert_allclose(found.to_device("numpy"), expected.to_device("numpy"), rtol=1e-4, atol=1e-5)
+
+
 def test_rotary_tables_take_positions() -> None:
     cos, _ = pb.rotary_tables(np.array([[3, 1], [0, 7]]), 4)
     whole, _ = pb.rotary_tables(8, 4)

@@ -50,6 +50,31 @@ def test_old_entries_mean_what_new_ones_mean(tmp_path: Path) -> None:
     assert (old.num_key_value_heads, old.head_dim) == (4, 8)
 
 
+def test_both_styles_may_say_the_same() -> None:
+    both = {"rope_parameters": {**peers.YARN}, "rope_scaling": {"type": "yarn", "factor": 4.0}}
+    assert from_entries({**PLAIN, **both}).rope_parameters == peers.YARN
+    both = {"rope_parameters": {"rope_theta": 500.0}, "rope_scaling": {"rope_type": "default"}}
+    assert from_entries({**PLAIN, **both}).rope_parameters == {"rope_type": "default", "rope_theta": 500.0}
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2},
+        {"use_sliding_window": True, "sliding_window": 8, "layer_types": ["full_attention", "full_attention"]},
+    ],
+    ids=["from a layer on that is not there", "on no layer"],
+)
+def test_windows_that_no_layer_has_change_nothing(windows: dict[str, Any], tmp_path: Path) -> None:
+    model = peers.make("qwen2", tmp_path)
+    entries = {**json.loads((tmp_path / "config.json").read_text()), "layer_types": None, **windows}
+    written(tmp_path, entries)
+    tokens = [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]]
+    expected = model(peers.torch.tensor(tokens)).logits.detach().numpy()
+    found = pb.models.load(tmp_path)(pb.asarray(tokens)).detach().numpy()
+    assert abs(found - expected).max() < 1e-4 * abs(expected).max()
+
+
 @pytest.mark.parametrize("name", peers.MODELS)
 def test_a_written_configuration_is_read_as_it_was(name: str, tmp_path: Path) -> None:
     peers.make(name, tmp_path)
@@ -106,6 +131,13 @@ def test_stop_tokens_are_those_of_generation_before_those_of_the_model(tmp_path:
         ({"layer_types": ["sliding_attention"]}, "sliding"),
         ({"layer_types": 5}, "sliding"),
         ({"use_sliding_window": True, "sliding_window": 128}, "sliding"),
+        ({"use_sliding_window": True, "sliding_window": 128, "max_window_layers": 1}, "sliding"),
+        ({"is_causal": False}, "is_causal"),
+        ({"partial_rotary_factor": 0.5, "rope_scaling": {"type": "linear", "factor": 2.0}}, "partial_rotary_factor"),
+        ({"rope_parameters": {**peers.LLAMA3, "partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "same one for all layers"),
+        ({"rope_scaling": "yarn"}, "rope_scaling must be an object"),
+        ({"rope_parameters": {"rope_theta": 1e6}, "rope_scaling": peers.YARN}, "say different things"),
         ({"quantization_config": {"bits": 4}}, "quantized"),
         ({"eos_token_id": {"a": 1}}, "eos_token_id"),
         ({"rope_parameters": [1]}, "rope_parameters must be an object"),

@@ -345,7 +345,10 @@ def test_an_index_stays_in_its_folder(name: Any, tmp_path: Path) -> None:
         pb.models.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", '{"weight_map": 5}', '{"weight_map": {}}', "{", "[" * 50_000])
+@pytest.mark.parametrize(
+    "content",
+    ["{}", "[]", '{"weight_map": 5}', '{"weight_map": {"a": ["b"]}}', '{"weight_map": {}}', "{", "[" * 50_000],
+)
 def test_an_index_that_says_nothing(content: str, tmp_path: Path) -> None:
     sharded(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text(content)
@@ -605,3 +608,17 @@ def test_parts_that_do_not_fit(tmp_path: Path) -> None:
         change(tmp_path, stem + name, array)
         with pytest.raises((pb.ConfigurationError, pb.ShapeError), match=message):
             pb.models.load(tmp_path)
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("merged", [False, True])
+def test_adapters_are_not_lost_in_a_folder_of_weights(merged: bool, quantized: bool, tmp_path: Path) -> None:
+    model = pb.quant.quantize(tiny()) if quantized else tiny()
+    pb.peft.add_lora(model, pb.peft.LoraConfig(rank=2, targets="all-linear"))
+    if merged:
+        pb.peft.merge(model)
+    with pytest.raises(pb.ConfigurationError, match=r"is no part of .*pb\.peft\.remove\(pb\.peft\.merge\(model\)\)"):
+        pb.models.save(model, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    pb.models.save(pb.peft.remove(model), tmp_path / "new")
+    assert (logits(pb.models.load(tmp_path / "new")) == logits(model)).all()

@@ -108,6 +108,25 @@ def test_second_order_of_examples(sample: Sample) -> None:
         assert_close([harness.raw(out)], [wanted], SECOND, f"gradient of mapped gradients {k}", 1e-12)
 
 
+@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize(
+    "sample", [s for s in SAMPLES if len(s.arguments) > 1 and s.name not in REFUSED], ids=lambda sample: sample.name
+)
+def test_what_examples_share_gets_the_sum_of_their_gradients(sample: Sample, shared: int) -> None:
+    _, loss = losses(sample)
+    columns, axes = columns_of(sample, shared)
+    numbers = tuple([number for number, axis in enumerate(axes) if axis is None])
+
+    def total(*stacks: Any) -> Any:
+        return TENSORS.sum(pb.vmap(loss, in_axes=axes, randomness="same")(*stacks), None, False)
+
+    found = pb.grad(total, numbers)(*[pb.asarray(column) for column in columns])
+    expected = [pb.grad(loss, numbers)(*row) for row in rows_of(columns, axes)]
+    for k, out in enumerate(found):
+        wanted = np.stack([harness.raw(row[k]) for row in expected]).sum(axis=0)
+        assert_close([harness.raw(out)], [wanted], FIRST, f"gradient {k}", 1e-12)
+
+
 @every_sample
 def test_forward_mode_of_examples(sample: Sample) -> None:
     outs, _ = losses(sample)

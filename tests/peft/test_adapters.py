@@ -290,10 +290,28 @@ def test_merging_and_back(kind: str, dtype: Any) -> None:
     merged = pb.asarray(compiled(pb.asarray(TOKENS)).detach(), dtype=pb.float32).numpy()
     np.testing.assert_allclose(merged, wide(), atol=tolerance * np.abs(before).max())
     assert any(bool((p != weights[name]).any()) for name, p in model.named_parameters() if name in weights)
-    assert set(model.state_dict()) == set(weights)
+    originals = {f"{name}.original_weight" for name, _ in model.named_modules() if f"{name}.lora_A" in weights}
+    assert set(model.state_dict()) == set(weights) | originals
     pb.peft.unmerge(pb.peft.unmerge(model))
     assert all(bool((p == weights[name]).all()) for name, p in model.named_parameters())
     np.testing.assert_array_equal(wide(), before)
+
+
+def test_the_state_of_a_merged_model_fits_merged_ones_alone() -> None:
+    def made() -> Any:
+        model = pb.nn.Sequential(pb.nn.Linear(4, 4))
+        return pb.peft.add_lora(model, pb.peft.LoraConfig(rank=2, targets="0"), seed=0)
+
+    model, x = made(), pb.ones((1, 4))
+    with pb.no_grad():
+        model[0].lora_B[...] = 1.0
+    weight, expected = model[0].weight.clone(), pb.peft.merge(model)(x)
+    with pytest.raises(pb.ConfigurationError, match="original_weight"):  # the adapter would count twice
+        made().load_state_dict(model.state_dict())
+    other = pb.peft.merge(made())
+    other.load_state_dict(model.state_dict())
+    assert (other(x) == expected).all()
+    assert (pb.peft.unmerge(other)[0].weight == weight).all()
 
 
 def test_taking_out() -> None:

@@ -110,6 +110,19 @@ def test_straight_through_takes_what_fits() -> None:
     assert pb.quant.fake_quantize(np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+def test_straight_through_with_a_value_or_an_input_that_all_examples_share(device: str) -> None:
+    require(device, "float32")
+    many = pb.asarray(np.arange(6, dtype=np.float32).reshape(2, 3), device=device)
+    one = pb.asarray(np.arange(3, dtype=np.float32), device=device)
+    mapped = pb.vmap(pb.straight_through, in_axes=(0, None))(many, one)
+    assert mapped.shape == (2, 3) and bool((mapped == one).all())
+    gradient = pb.grad(lambda u: (pb.vmap(lambda x: pb.straight_through(x, one) ** 2)(u) * many).sum())(many)
+    np.testing.assert_array_equal(gradient.to_device("numpy"), (2 * one * many).to_device("numpy"))
+    gradient = pb.grad(lambda u: (pb.vmap(lambda y: pb.straight_through(u, y) ** 2)(many)).sum())(one)
+    np.testing.assert_array_equal(gradient.to_device("numpy"), (2 * many).sum(axis=0).to_device("numpy"))
+
+
 def test_deviations_are_those_of_the_weights() -> None:
     reference = perceptron()
     weight = reference[0].weight.detach().numpy().astype(np.float64)

@@ -53,7 +53,7 @@ OPTIONS: dict[str, Option] = {
     "validation": Option(_PATH, "FILE.jsonl", "texts to evaluate with, and not to learn from"),
     "device": Option(TEXT, "DEVICE", "where to compute, as `pullback devices` lists them"),
     "dtype": Option(one_of("float32", "bfloat16", "float16"), "DTYPE", "of the frozen weights (default: as saved)"),
-    "quant": Option(one_of(*QUANT), "HOW", "keep the frozen weights of the layers in 8 bits each"),
+    "quant": Option(one_of(*QUANT), "HOW", "keep the frozen weights of the layers in few bits: int8, fp8, int4 or nf4"),
     "rank": Option(COUNT, "N", "rank of the adapters"),
     "alpha": Option(POSITIVE, "X", "the adapters' part is scaled by alpha / rank"),
     "dropout": Option(BELOW_ONE, "P", "of the adapters' inputs"),

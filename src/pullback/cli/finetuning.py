@@ -13,6 +13,7 @@ from ..finetune.plan import memory_plan
 from ..finetune.run import ADAPTER_FILES, Run
 from ..finetune.settings import Settings
 from ..finetune.texts import Texts
+from ..models.folder import has_weights
 from ..train.run_folder import REPORT
 from . import finetune_format as formats
 from .callbacks import Beginning, Notice, told_by_command
@@ -130,6 +131,8 @@ def _show_texts(texts: Texts) -> None:
 def _show_plan(settings: Settings, texts: Texts) -> int:
     """Show what a run would be made of, without loading weights."""
     _show_texts(texts)
+    if not has_weights(settings.model):
+        print(f"\n{settings.model} has no weights yet: the plan is for what its config.json says.")
     print()
     rows = [(name, size(count)) for name, count in memory_plan(settings, texts.config)]
     print(aligned([("memory", "at most"), *rows]))

@@ -14,13 +14,20 @@ from ..models.config import read_config
 
 def run(options: Namespace) -> int:
     """Write what the model writes, as it comes."""
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = _read_prompt() if options.prompt == "-" else options.prompt
     tokenizer = Tokenizer(options.model)
     tokens = _tokens(tokenizer, prompt, options.system, is_plain=options.plain)
     check_tokens(max(tokens), options.model, read_config(options.model).vocab_size)
     model = loaded(options.model, options.device, options.dtype, adapter=options.adapter, quant=options.quant)
     show(model, tokenizer, tokens, options)
     return 0
+
+
+def _read_prompt() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"the standard input is no text: {error}.") from None
 
 
 def show(model: Any, tokenizer: Tokenizer, tokens: list[int], options: Namespace) -> None:

@@ -59,9 +59,9 @@ class ChatTemplate:
         """The text of a conversation, and where `{% generation %}` blocks stand in it."""
         # As transformers has it: an entry that is null is one that is not there.
         given = [{key: value for key, value in message.items() if value is not None} for message in messages]
-        pieces, length = [], 0
+        pieces, length, template = [], 0, self._template
         try:
-            for piece in self._template.generate(
+            for piece in template.generate(
                 messages=given, add_generation_prompt=add_generation_prompt, tools=None, documents=None,
                 **self.special_tokens,
             ):  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 from ..errors import ConfigurationError, FileFormatError
 from .libraries import library
@@ -53,7 +54,7 @@ class Tokenizer:
     def __init__(self, folder: str | os.PathLike[str], now: datetime | None = None) -> None:
         self.folder = os.fspath(folder)
         self.now = datetime.now() if now is None else now
-        path = os.path.join(self.folder, _FILE)
+        self._path = path = os.path.join(self.folder, _FILE)
         if not os.path.isfile(path):
             raise FileNotFoundError(f"{path}: no such file. A tokenizer is a folder with {_FILE}.")
         files = read_tokenizer_files(self.folder)
@@ -87,9 +88,11 @@ class Tokenizer:
         A character can be in several tokens. Tokens that were added to the text stand for none: their span is empty.
         """
         try:
-            encoding = self._backend.encode(text, add_special_tokens=special_tokens)
+            text.encode()
         except UnicodeEncodeError as error:
             raise ConfigurationError(f"a text has half of a character, at {error.start}: {error.reason}.") from None
+        with _told(self._path, "cannot make tokens of a text"):
+            encoding = self._backend.encode(text, add_special_tokens=special_tokens)
         added = encoding.special_tokens_mask if special_tokens else [0] * len(encoding.ids)
         spans, end = [], 0
         for (first, last), is_added in zip(encoding.offsets, added):
@@ -106,7 +109,8 @@ class Tokenizer:
         numbers = [int(number) for number in ids]
         if any(number < 0 or number >> 32 for number in numbers):
             raise ConfigurationError("decode: token numbers are 0 or more, and below 2**32.")
-        return self._backend.decode(numbers, skip_special_tokens=not special_tokens)
+        with _told(self._path, "cannot make a text of tokens"):
+            return self._backend.decode(numbers, skip_special_tokens=not special_tokens)
 
     def stream(self) -> TextStream:
         """What makes text of tokens as they come: `push(number)` gives what is certain, `finish()` the rest."""
@@ -193,11 +197,22 @@ class Tokenizer:
 
 def _read_backend(path: str) -> Any:
     tokenizers = library("tokenizers", "text")
-    try:
+    with _told(path, "not a tokenizer"):
         backend = tokenizers.Tokenizer.from_file(path)
-    except Exception as error:  # the library has no class of its own for it
-        raise FileFormatError(f"{path}: not a tokenizer ({error}).") from None
-    # Options that were saved with it, for batches that somebody made once.
-    backend.no_truncation()
-    backend.no_padding()
+        # Options that were saved with it, for batches that somebody made once.
+        backend.no_truncation()
+        backend.no_padding()
     return backend
+
+
+@contextmanager
+def _told(path: str, what: str) -> Iterator[None]:
+    """What the library complains of is for who has the file to put right; its panics are no `Exception`."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise FileFormatError(f"{path}: {what} ({error}).") from None

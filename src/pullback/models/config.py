@@ -185,11 +185,21 @@ def _check_supported(entries: Mapping[str, Any]) -> None:
     """Refuse what would be computed wrongly."""
     if entries.get("hidden_act", "silu") != "silu":
         raise ConfigurationError(f"hidden_act {entries['hidden_act']!r} is not supported, only 'silu' is.")
-    kinds = entries.get("layer_types") or ["full_attention"]
-    windows = not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds)
-    if windows or (entries.get("use_sliding_window") and entries.get("sliding_window")):
+    if _has_windows(entries):
         raise ConfigurationError("layers with a sliding window are not supported; set use_sliding_window to false.")
+    if entries.get("is_causal") not in (None, True):
+        raise ConfigurationError("is_causal is false: tokens that see those after them are not supported.")
     _check_quantization(entries.get(QUANTIZATION))
+
+
+def _has_windows(entries: Mapping[str, Any]) -> bool:
+    """Whether a layer sees a part of the text alone; those before the layer `max_window_layers` see all of it."""
+    kinds = entries.get("layer_types")
+    if kinds:
+        return not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds)
+    first, layers = entries.get("max_window_layers"), entries.get("num_hidden_layers")
+    windows = bool(entries.get("use_sliding_window") and entries.get("sliding_window"))
+    return windows and not (type(first) is int and type(layers) is int and first >= layers)
 
 
 def _check_quantization(given: Any) -> None:
@@ -212,11 +222,25 @@ def _stop_tokens(entries: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _rope_parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
     """The rotary embedding's options in the new style: one dict, with `rope_type` and `rope_theta`."""
-    given = entries.get("rope_parameters") or entries.get("rope_scaling") or {}
-    if not isinstance(given, dict):
-        raise ConfigurationError(f"rope_parameters must be an object, got {given!r:.60}.")
-    found = dict(given)
-    kind = found.pop("type", None)  # older than `rope_type`
-    found.setdefault("rope_type", kind or "default")
+    new, old = (_renamed(name, entries.get(name) or {}) for name in ("rope_parameters", "rope_scaling"))
+    if new and any(name not in new or new[name] != value for name, value in old.items()):
+        raise ConfigurationError(
+            f"rope_parameters and rope_scaling say different things ({new!r:.80} and {old!r:.80}). Write all of it, "
+            f"with rope_theta, in rope_parameters, and take rope_scaling out."
+        )
+    found = new or old
+    found.setdefault("rope_type", "default")
     found.setdefault("rope_theta", entries.get("rope_theta") or 10000.0)
+    share = found.get("partial_rotary_factor", entries.get("partial_rotary_factor"))
+    if share not in (None, 1) and found["rope_type"] != "default":
+        raise ConfigurationError(f"partial_rotary_factor is {share!r:.60}: heads that turn in part are not supported.")
     return found
+
+
+def _renamed(entry: str, options: Any) -> dict[str, Any]:
+    """The options of an entry, with `rope_type` under the name that it has now."""
+    if not isinstance(options, dict) or any(isinstance(value, dict) for value in options.values()):
+        raise ConfigurationError(f"{entry} must be an object, the same one for all layers; got {options!r:.60}.")
+    found = dict(options)
+    kind = found.pop("type", None)
+    return {"rope_type": kind or "default", **found} if found or kind else {}

@@ -63,7 +63,7 @@ class Attention(Module):
             k, v = cache.append(k, v)
         q, k, v = (permute_dims(part, (0, 2, 1, 3)) for part in (q, k, v))
         out = scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
-        return self.o_proj(reshape(permute_dims(out, (0, 2, 1, 3)), (samples, length, -1)))
+        return self.o_proj(reshape(permute_dims(out, (0, 2, 1, 3)), (samples, length, self.num_heads * self.head_dim)))
 
     def _heads(self, x: Tensor, heads: int) -> Tensor:
         return reshape(x, (*x.shape[:2], heads, self.head_dim))

@@ -14,7 +14,7 @@ from ..errors import ConfigurationError, FileFormatError, ShapeError
 from ..files.safetensors import read_arrays
 from ..nn.state import nearest
 from ..quant.quantizing import packed
-from .config import INDEX, WEIGHTS, read_config, read_json
+from .config import CONFIG, INDEX, QUANTIZATION, WEIGHTS, read_config, read_json
 from .decoder import Weights
 from .language_model import LanguageModel
 
@@ -75,8 +75,18 @@ def load(
     return model
 
 
+def has_weights(folder: str | os.PathLike[str]) -> bool:
+    """Whether any file of weights is in a folder; config.json is enough to say what a model's shapes are."""
+    return any(name.endswith(".safetensors") for name in os.listdir(folder))
+
+
 def dtype_in(folder: str | os.PathLike[str]) -> str:
-    """The name of the dtype of the saved weights, or of most; nothing but the files' headers is read."""
+    """The name of the dtype of the saved weights, or of most; nothing but the files' headers is read.
+
+    In a folder without weights it is what config.json says.
+    """
+    if not has_weights(folder):
+        return _announced_dtype(os.path.join(folder, CONFIG))
     sizes: dict[str, int] = {}
     for name, array in _arrays(os.fspath(folder)).items():
         if name == _TABLE:
@@ -87,9 +97,22 @@ def dtype_in(folder: str | os.PathLike[str]) -> str:
 
 def schemes_in(folder: str | os.PathLike[str]) -> dict[str, str]:
     """The schemes of the weights that are saved quantized, by the weights' names."""
+    if not has_weights(folder):
+        path = os.path.join(folder, CONFIG)
+        if read_json(path).get(QUANTIZATION):
+            raise ConfigurationError(f"{path}: the weights are quantized, and only their files, which lack, say how.")
+        return {}
     firsts = {scheme.part_names[0]: scheme.name for scheme in SCHEMES.values()}
     split = [name.rpartition(".") for name in _arrays(os.fspath(folder))]
     return {f"{stem}.weight": firsts[part] for stem, _, part in split if part in firsts}
+
+
+def _announced_dtype(path: str) -> str:
+    entries = read_json(path)
+    name = entries.get("dtype") or entries.get("torch_dtype") or "float32"
+    if name not in ("float16", "bfloat16", "float32", "float64"):
+        raise ConfigurationError(f"{path}: the dtype of the weights is {name!r:.60}, which is no floating-point one.")
+    return str(name)
 
 
 def _arrays(folder: str) -> dict[str, Any]:
@@ -194,9 +217,10 @@ def _files(folder: str) -> list[str]:
         found = ", ".join(sorted(os.listdir(folder))[:8]) or "nothing"
         raise FileNotFoundError(f"{folder}: neither {WEIGHTS} nor {INDEX} is in it, but {found}.")
     places = read_json(index).get("weight_map")
-    names = list(dict.fromkeys(places.values())) if isinstance(places, dict) else []
-    if not names or not all(isinstance(name, str) for name in names):
+    given = list(places.values()) if isinstance(places, dict) else []
+    if not given or not all(isinstance(name, str) for name in given):
         raise FileFormatError(f"{index}: 'weight_map' does not map names of weights to names of files.")
+    names = list(dict.fromkeys(given))
     for name in names:
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name:
             raise FileFormatError(f"{index}: {name!r} is no name of a file in the same folder.")

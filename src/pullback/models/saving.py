@@ -9,6 +9,7 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..backends.quantization import SCHEMES
 from ..errors import ConfigurationError
 from ..files.atomic import atomic_write, remove_leftovers, sync_folder
 from ..files.safetensors import write_arrays
@@ -76,6 +77,7 @@ def save(
         raise ConfigurationError(f"save: largest_file must be a number of bytes, got {largest_file!r}.")
     is_quantized = any(isinstance(module, QuantizedLinear) for module in model.modules())
     tensors = dict(model.state_dict())
+    _check_names(tensors)
     ties = tensors.get("lm_head.weight") is not None and model.config.tie_word_embeddings
     if ties:
         del tensors["lm_head.weight"]
@@ -104,6 +106,17 @@ def save(
         _remove(folder, WEIGHTS)  # from here on the index is read
         _remove_parts(folder, set(names))
     sync_folder(folder)
+
+
+def _check_names(tensors: dict[str, Tensor]) -> None:
+    """Refuse what no folder of a model has: who reads it would do without, or not at all."""
+    known = {"weight", "bias", *(part for scheme in SCHEMES.values() for part in scheme.part_names)}
+    for name in tensors:
+        if name.rpartition(".")[2] not in known:
+            raise ConfigurationError(
+                f"save: {name!r} is no part of a language model's folder. Adapters have one of their own, by "
+                f"`pb.peft.save_adapter`, or become part of the weights, by `pb.peft.remove(pb.peft.merge(model))`."
+            )
 
 
 def _parts(tensors: dict[str, Tensor], largest_file: int) -> list[dict[str, Tensor]]:

@@ -88,7 +88,8 @@ class LoraLinear(Linear):
         """Write the adapter into the weight."""
         if not self.merged:
             merged = self.adapted_weight()
-            self.register_buffer("original_weight", self.weight.detach().clone(), persistent=False)
+            # A part of the state: one that is merged does not fit a model whose adapters are beside its weights.
+            self.register_buffer("original_weight", self.weight.detach().clone())
             with no_grad():
                 self.weight[...] = merged
 

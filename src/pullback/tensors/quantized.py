@@ -16,6 +16,10 @@ from ..operations import OPERATIONS, Operation
 from .printing import laid_out
 from .tensor import Tensor
 
+_CONSTANT = (
+    "a quantized tensor cannot be written: its values share scales. Write to `t.dequantize()`, and quantize that again."
+)
+
 
 class QuantizedTensor(Tensor):
     """A constant stored in a few bits per element. It prints, moves, and is multiplied with; it has no gradient.
@@ -62,6 +66,12 @@ class QuantizedTensor(Tensor):
                 "or `t.dequantize().set_requires_grad(True)`."
             )
         return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise DtypeError(_CONSTANT)
+
+    def data_mut(self) -> Any:
+        raise DtypeError(_CONSTANT)
 
     def detach(self) -> Tensor:
         return self

@@ -77,6 +77,13 @@ def aligned(call: Call) -> Any:
 
 
 @form
+def following(call: Call) -> Any:
+    """All inputs broadcast to the first one, whose shape the result has: so that one has the examples in any case."""
+    rank = call.rank(0)
+    return call.run([call.spread(0), *[call.aligned(i, rank) for i in range(1, len(call.xs))]], call.static)
+
+
+@form
 def leading(call: Call) -> Any:
     """Only the last axes of the inputs matter, and axes are negative: further ones may come first."""
     if len(call.xs) == 1:

@@ -28,7 +28,7 @@ def rules(xp: Any, op: Any) -> None:
         return xp.sum_to(turned, sin_shape)
 
     op(
-        "rotary_embedding", "x cos sin", "interleaved transposed", batch="aligned", cheap=True, expands="always",
+        "rotary_embedding", "x cos sin", "interleaved transposed", batch="following", cheap=True, expands="always",
         x=lambda g, cos, sin, interleaved, transposed: xp.rotary_embedding(g, cos, sin, interleaved, not transposed),
         cos=lambda g, x, cos_shape: xp.sum_to(g * x, cos_shape),
         sin=sine,

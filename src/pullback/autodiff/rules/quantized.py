@@ -12,4 +12,4 @@ def rules(xp: Any, op: Any) -> None:
     )  # fmt: skip
 
     # value, whose gradient goes to x as if it were x; nothing is kept
-    op("straight_through", "x value", batch="aligned", cheap=True, expands="always", x=lambda g: g)
+    op("straight_through", "x value", batch="leading", cheap=True, expands="always", x=lambda g: g)

@@ -73,3 +73,41 @@ def test_one_of_several_outputs_is_named():
 def test_bad_input(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def wave(p, inner):
+    u = np.zeros_like(p, shape=6)
+    v = np.zeros_like(u)
+    u[2] = p[0]
+    for _ in range(4):
+        v[1:-1] += p[1] * (u[2:] - 2 * u[1:-1] + u[:-2])
+        inner(u, v)
+    return {"energy": np.sum(u**2), "u": u}
+
+
+def through_a_view(u, v):
+    inner = u[1:-1]
+    inner += v[1:-1]
+
+
+def in_place(u, v):
+    u[1:-1] += v[1:-1]
+
+
+def test_what_a_function_gives_for_arrays_it_must_give_for_tensors():
+    p = np.array([1.0, 0.3])
+    assert pb.gradcheck(lambda p: wave(p, in_place), (p,))
+    with pytest.raises(
+        pb.GradientError, match=r"result\['energy'\] of the function is 0\.22\S* for arrays and 1 for ten"
+    ):
+        pb.gradcheck(lambda p: wave(p, through_a_view), (p,))
+    assert p.tolist() == [1.0, 0.3]
+
+
+def test_a_function_of_tensors_alone_is_not_run_on_arrays():
+    assert pb.gradcheck(lambda x: x.sin().sum(), (np.ones(3),))
+
+
+def test_a_function_that_captures_a_variable():
+    w = pb.tensor(2.0, dtype=pb.float64, requires_grad=True)
+    assert pb.gradcheck(lambda x: {"a": w * x, "b": x * 2}, (np.ones(3),))

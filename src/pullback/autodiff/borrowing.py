@@ -29,7 +29,7 @@ def kept(array: Any) -> Any:
     if array.nbytes > LARGEST_COPY:
         view, key = array.view(), 0
         key = id(view)
-        _shared[key] = (weakref.ref(view, lambda _: _shared.pop(key, None)), _sample(view))
+        _shared[key] = (weakref.ref(view, lambda _: _shared.pop(key, None)), sample(view))
         return view
     key = id(array)
     known = _copies.get(key)
@@ -46,7 +46,7 @@ def _is_same(x: np.ndarray, y: np.ndarray) -> bool:
     return x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
 
 
-def _sample(array: np.ndarray) -> bytes:
+def sample(array: np.ndarray) -> bytes:
     """Some elements from everywhere in an array."""
     most = max(int(_SAMPLES ** (1 / array.ndim)), 2)
     return bytes(array[tuple([slice(None, None, -(-length // most)) for length in array.shape])].tobytes())
@@ -55,7 +55,7 @@ def _sample(array: np.ndarray) -> bytes:
 def refuse_changes(nodes: Iterable[Any]) -> None:
     """Raise if a large array that these nodes of a graph have kept is not what it was."""
     changed = [view for reference, before in list(_shared.values())
-               if (view := reference()) is not None and _sample(view) != before]  # fmt: skip
+               if (view := reference()) is not None and sample(view) != before]  # fmt: skip
     if not changed:
         return
     suspects = {id(view) for view in changed}

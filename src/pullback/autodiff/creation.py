@@ -99,7 +99,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     backend = backends.of(obj)
     if backend is backends.NUMPY and (trace := modes.tracing()) is not None and isinstance(obj, np.ndarray):
         real = getattr(obj, "_real", obj)  # of an array that is hidden while it is traced
-        obj = trace.lift(backend.plain(real))  # by reference: a program copies when it runs
+        obj = trace.lift_given(backend.plain(real))  # by reference: a program copies when it runs
         backend = backends.of(obj)
     if backend is not None:
         if (trace := modes.tracing()) is not None:

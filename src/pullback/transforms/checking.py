@@ -18,6 +18,7 @@ from .reverse import vjp
 __all__ = ["gradcheck"]
 
 _MODES = {"rev": "reverse mode", "fwd": "forward mode"}
+_PLAIN = (np.ndarray, np.generic, float, complex)
 _STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
 
 
@@ -32,6 +33,9 @@ def gradcheck(
     step: float = _STEP,
 ) -> bool:
     """Compare the derivatives of `f` at `args`, a tuple of arguments, with central differences; True, or an error.
+
+    A function that takes NumPy's arrays must also give for them what it gives for tensors: slices of tensors are
+    values, so a write into one, under a name of its own, changes nothing else.
 
     Parameters
     ----------
@@ -116,12 +120,53 @@ def comparisons(
                 f"gradcheck: {arguments.name_of(i)} is {x.dtype.name}; central differences need float64 or complex128. "
                 "Write `.astype('float64')`."
             )
+    _compare_values(f, args, arguments)
     function = _of_leaves(f, arguments)
     values = [x.detach() for x in arguments.tensors]
     for number in range(1, order + 1):
         yield from _compared(function, values, arguments, number, modes, rtol, atol, step)
         if number < order:
             function = _gradient(function, values)
+
+
+def _compare_values(f: Function, args: Any, arguments: Arguments) -> None:
+    """Refuse a function of NumPy's arrays that computes something else on tensors.
+
+    One that cannot take arrays, because it uses what tensors alone have, is not compared.
+    """
+    leaves = tree.leaves(args)
+    if not all(isinstance(x, _PLAIN) for x in leaves):
+        return
+
+    def on_arrays() -> Any:
+        with np.errstate(all="ignore"):
+            return f(*tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, tuple(args)))
+
+    try:
+        expected, again = on_arrays(), on_arrays()
+    except Exception:
+        return
+    if not all(_are_close(x, y) for x, y in zip(tree.leaves(expected), tree.leaves(again)) if isinstance(x, _PLAIN)):
+        return  # it gives other values at each call, which is told later
+    found = f(*arguments.filled([x.detach() for x in arguments.tensors]))
+    for path, x, y in zip(tree.paths(expected), tree.leaves(expected), tree.leaves(found)):
+        y = values_of(y) if isinstance(y, Tensor) else y
+        if not isinstance(x, _PLAIN) or _are_close(x, y):
+            continue  # also what was made a tensor on the way
+        raise GradientError(
+            f"gradcheck: result{path} of the function is {_shown(x)} for arrays and {_shown(y)} for tensors. A slice "
+            "of a tensor is a value of its own: write `u[1:-1] += v` in place of `inner = u[1:-1]; inner += v`, and "
+            "`u[0, 1] = v` in place of `u[0][1] = v`. Or the function asks for types, such as `np.ndarray`."
+        )
+
+
+def _are_close(x: Any, y: Any) -> bool:
+    scale = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
+    return np.shape(x) == np.shape(y) and np.allclose(x, y, rtol=1e-6, atol=1e-9 * scale, equal_nan=True)
+
+
+def _shown(x: Any) -> str:
+    return f"an array of shape {x.shape} with sum {x.sum():.10g}" if np.shape(x) else f"{x:.10g}"
 
 
 def _of_leaves(f: Function, arguments: Arguments) -> Function:

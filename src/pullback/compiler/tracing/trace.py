@@ -29,6 +29,7 @@ from ..deferral import signals_later
 from ..program import Program, Value, values_in
 from . import drawing  # noqa: F401  (adds a kernel)
 from .backend import TRACE
+from .given_arrays import GivenArrays
 from .recorder import Recorder
 from .rolling import UnrollError, roll
 from .state import Draws, Numbers, Options, SplitOff
@@ -123,6 +124,7 @@ class Trace:
         self.worlds: list[Any] = []  # of loops and their gradients
         self._clones: dict[Leaf, list[Any]] = {}  # `Leaf.clones` of variables from outside
         self._constants: set[Value] = set()  # arrays that the function made without reading any
+        self._given = GivenArrays()
         self._decisive: dict[Value, TraceError] = {}  # what to say if values that decided are written
         self._settled: dict[int, tuple[Any, ...]] = {}  # by a slot's identity: its optimizer, it, what it will be
         self._walks = 0  # how many there were
@@ -179,6 +181,10 @@ class Trace:
     def lift(self, array: Any) -> Any:
         """The symbol for a NumPy array from outside, which calls will find where it is."""
         return Symbol(self.recorder.lift_array(array), self.recorder)
+
+    def lift_given(self, array: Any) -> Any:
+        """As `lift`, for an array that the function itself may have written to since it was lifted."""
+        return self.lift(self._given.current(array) if type(array) is _ndarray else array)
 
     def constant(self, raw: Any) -> Any:
         """The symbol for a raw array that the function has made of plain Python values."""
@@ -445,6 +451,7 @@ class Trace:
         """The program, with these arguments first among its inputs; what was written to tensors are its updates."""
         for key in [key for key, held in self.held.items() if not held.is_used]:
             del self.held[key], self.recorder.arrays[key]
+        self._given.settle(self.recorder.arrays)
         updates: dict[Value, Value] = {}
         for held in self.held.values():
             tensor, raw = held.stand_in, held.stand_in._raw

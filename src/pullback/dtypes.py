@@ -51,8 +51,8 @@ def _name_of(dtype: object) -> str | None:
         return dtype
     if isinstance(dtype, np.dtype):
         return dtype.name
-    if isinstance(dtype, type) and issubclass(dtype, np.generic):
-        return np.dtype(dtype).name
+    if isinstance(dtype, type) and (issubclass(dtype, np.generic) or dtype in (bool, int, float, complex)):
+        return np.dtype(dtype).name  # NumPy's float64 is equal to `float`, too
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(dtype, torch.dtype):
         return str(dtype).removeprefix("torch.")

@@ -109,3 +109,11 @@ def test_dtypes_go_by_numpys_names() -> None:
 def test_the_hash_of_a_dtype_never_changes():
     program = "import pullback as pb; s = {pb.bfloat16}; pb.ones(2, dtype=pb.bfloat16); assert pb.bfloat16 in s"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("kind", [bool, int, float, complex])
+def test_dtypes_are_equal_to_what_numpy_s_are_equal_to(kind):
+    x = pb.zeros(2, dtype=kind)
+    assert x.dtype == kind and x.dtype == np.dtype(kind)
+    assert x.dtype.name == np.dtype(kind).name
+    assert not pb.float32 == kind

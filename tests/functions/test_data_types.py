@@ -116,4 +116,4 @@ def test_dtypes_are_equal_to_what_numpy_s_are_equal_to(kind):
     x = pb.zeros(2, dtype=kind)
     assert x.dtype == kind and x.dtype == np.dtype(kind)
     assert x.dtype.name == np.dtype(kind).name
-    assert not pb.float32 == kind
+    assert pb.float32 != kind

@@ -251,7 +251,7 @@ def test_scipy_special_ufuncs():
     for name in ("expit", "erf", "erfc", "gammaln", "psi", "i0", "ndtr", "log_ndtr", "log_expit"):
         assert pb.gradcheck(getattr(special, name), (x,))
         np.testing.assert_allclose(pb.vjp(getattr(special, name), x)[0], getattr(special, name)(x), rtol=1e-12)
-    with pytest.raises(TypeError, match="ufunc `ellipk` has no gradient"):
+    with pytest.raises(TypeError, match=r"scipy\.special\.ellipk has no gradient.*pb\.custom_op"):
         special.ellipk(pb.tensor(x, requires_grad=True))
 
 

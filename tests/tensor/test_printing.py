@@ -133,7 +133,7 @@ def test_plotting_a_tracked_tensor_says_what_to_write():
     """Plotting asks for an array of floats, as matplotlib's lines do."""
     w = pb.tensor([1.0, 2.0], requires_grad=True)
     for convert in (lambda t: np.asarray(t, float), lambda t: np.array(t), lambda t: np.asarray(t)):
-        with pytest.raises(pb.GradientError, match=r"to plot it, say\) write `t\.detach\(\)`"):
+        with pytest.raises(pb.GradientError, match=r"to plot them, say\), write `t\.detach\(\)`"):
             convert(w)
         np.testing.assert_array_equal(convert(w.detach()), [1.0, 2.0])
     with pytest.raises(pb.GradientError, match=r"t\.detach\(\)"):

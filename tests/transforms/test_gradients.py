@@ -169,7 +169,7 @@ ERRORS = [
     (lambda: pb.grad(lambda x: np.ones(3))(X), pb.ShapeError, r"returned shape \(3,\)"),
     (lambda: pb.grad(lambda x: np.sum(x * 1j))(X), pb.DtypeError, "real scalar, it returned complex128"),
     (lambda: pb.grad(lambda x: np.argmax(x))(X), pb.DtypeError, "int64"),
-    (lambda: pb.grad(lambda x: None)(X), pb.DtypeError, "returned NoneType"),
+    (lambda: pb.grad(lambda x: None)(X), pb.DtypeError, "returned None. Did you forget `return`"),
     (lambda: pb.grad(lambda x: (x[0], x))(X), pb.DtypeError, "has_aux=True"),
     (lambda: pb.grad(lambda x: np.sum(x), has_aux=True)(X), pb.ShapeError, r"pair \(output, aux\)"),
     (lambda: pb.grad(lambda x: x)(3), pb.DtypeError, r"argument 0 is 3, an integer.*Write 3\.0"),
@@ -195,6 +195,86 @@ ERRORS = [
     (lambda: pb.jacrev(lambda z: np.abs(z))(np.ones(2, complex)), pb.DtypeError, "no complex Jacobian"),
     (lambda: pb.jacfwd(lambda z: np.abs(z))(np.ones(2, complex)), pb.DtypeError, "no complex Jacobian"),
 ]
+
+
+@pytest.mark.parametrize(
+    "transform", [pb.grad, pb.value_and_grad, pb.jacrev, pb.jacfwd, pb.hessian, pb.per_example_grad]
+)
+@pytest.mark.parametrize("argnums", [X, (X,), 1.0, True, "x", pb.tensor(X)])
+def test_what_the_function_is_called_with_is_refused_at_once_as_argnums(transform, argnums):
+    text = rf"{transform.__name__}: argnums must be an integer.*`pb\.{transform.__name__}\(f\)\(x\)`"
+    with pytest.raises(pb.DtypeError, match=text):
+        transform(np.sum, argnums)
+
+
+def test_vmap_refuses_an_array_of_examples_as_axes():
+    with pytest.raises(pb.DtypeError, match=r"in_axes says.*`pb\.vmap\(f\)\(x\)`"):
+        pb.vmap(np.sin, X)
+
+
+@pytest.mark.parametrize("transform", [pb.grad, pb.value_and_grad, pb.jacrev, pb.jacfwd, pb.hessian])
+def test_a_function_without_return_is_asked_about(transform):
+    def forgetful(x):
+        np.sum(x**2)
+
+    for run in (transform(forgetful), pb.compile(transform(forgetful))):
+        with pytest.raises(pb.DtypeError, match=r"returned None\. Did you forget `return`\?"):
+            run(X)
+
+
+def _filled(x):
+    out = np.zeros(3)
+    for i in range(3):
+        out[i] = x[i]
+    return np.sum(out)
+
+
+@pytest.mark.parametrize("transform", [pb.grad, pb.jacrev, pb.jacfwd, pb.hessian])
+def test_numpys_own_error_ends_with_what_to_write(transform):
+    with pytest.raises(ValueError, match="setting an array element") as caught:
+        transform(_filled)(X)
+    (note,) = caught.value.__notes__
+    assert note.startswith("GradientError: out[...] = t: ")
+    assert "write `out = np.zeros_like(t, shape=n)`" in note
+
+
+def test_an_error_that_scipy_raises_in_place_of_ours_ends_with_what_to_write():
+    def as_brentq(x):  # and others whose C code goes on after an error of the function that it calls
+        try:
+            return float(x[0])
+        except pb.GradientError as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    with pytest.raises(SystemError) as caught:
+        pb.grad(pb.grad(as_brentq))(X)
+    (note,) = caught.value.__notes__
+    assert note.startswith("GradientError: float(): ")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sum(x**2),
+        lambda x: x.sum(),
+        lambda x: np.dot(x, x),
+        lambda x: np.sum(np.array(x) ** 2),
+        lambda x: x @ x,
+    ],
+)
+def test_a_list_as_an_argument_is_pointed_to(function):
+    with pytest.raises((TypeError, AttributeError, pb.GradientError)) as caught:
+        pb.grad(function)([1.0, 2.0, 3.0])
+    assert "Argument 0 is a list of 3 numbers" in caught.value.__notes__[0]
+    assert "pass `np.array([...])` as the argument" in caught.value.__notes__[0]
+
+
+def test_errors_that_have_nothing_to_do_with_a_list_are_left_as_they_are():
+    with pytest.raises(ZeroDivisionError) as caught:
+        pb.grad(lambda x: 1 / 0)([1.0])
+    assert not hasattr(caught.value, "__notes__")
+    with pytest.raises(pb.GradientError) as caught:
+        pb.grad(lambda x: float(x[0]))(X)
+    assert not hasattr(caught.value, "__notes__")
 
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS)

@@ -134,17 +134,17 @@ def make(raw: Any, node: Node | None) -> Tensor:
     return tensor
 
 
-def refuse_tracked(tensor: TensorBase, what: str, instead: str = "", purpose: str = "") -> None:
+def refuse_tracked(tensor: TensorBase, what: str, instead: str = "") -> None:
     """A gradient is never lost silently: exporting a tensor that needs one is an error, which names what keeps it."""
     if (tensor._carries_derivative) and modes.is_recording():
         raise GradientError(
             f"{what}: this tensor of shape {tensor.shape} requires a gradient, which would be lost. "
+            + (f"To keep it, {instead}. " if instead else "")
             + (
-                f"To keep it, {instead}. For the values alone {purpose and purpose + ' '}write "
-                if instead
-                else "Write "
+                "For its value as a constant, without a gradient, write `t.detach()` or `t.item()`."
+                if tensor.size == 1
+                else "For its values as constants, without a gradient (to plot them, say), write `t.detach()`."
             )
-            + ("`t.detach()` or `t.item()`." if tensor.size == 1 else "`t.detach()`.")
         )
 
 

@@ -7,6 +7,7 @@ Pullback's functions. What is not there raises: a gradient is never lost silentl
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Iterable
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from .. import backends, modes, tree
 from ..autodiff import base
 from ..autodiff.apply import kept_arrays
-from ..autodiff.base import TensorBase, created, refuse_tracked, resolved, values_of
+from ..autodiff.base import TensorBase, created, resolved, values_of
 from ..autodiff.forward import Dual
 from ..errors import DtypeError, GradientError
 from .numpy_stepwise import method_of
@@ -62,9 +63,10 @@ def is_plain(arguments: Iterable[Any]) -> bool:
 
 def refuse_output(out: Any, what: str) -> None:
     """Refuse to write a tensor that needs a gradient into a NumPy array, which cannot remember where it came from."""
+    shape = np.shape(out)
     raise GradientError(
-        f"{what}: a tensor that requires a gradient cannot be written into a NumPy array of shape {np.shape(out)}. "
-        "Make that array a tensor (`np.zeros_like(t)`, `pb.zeros(...)`), or write `x = x + t` instead of `x += t`."
+        f"{what}: a tensor that requires a gradient cannot be written into a NumPy array of shape {shape}. Make that "
+        f"array a tensor, `np.zeros_like(t, shape={shape})`, or write `x = x + t` instead of `x += t`."
     )
 
 
@@ -138,8 +140,9 @@ class NumpyProtocols(TensorBase):
                 return numpy_functions.call(entry, function, kept[: len(args)], named)
             if name not in numpy_functions.WITHOUT_GRADIENT:
                 raise DtypeError(
-                    f"np.{name} has no gradient here. Write it with functions that have one (see docs/numpy.md), or "
-                    "pass `t.detach()` if its result is meant to be a constant."
+                    f"np.{name} has no gradient here. Write it with functions that have one: see the page on NumPy "
+                    "code in the documentation (docs/numpy.md). Pass `t.detach()` if its result is meant to be a "
+                    "constant, without a gradient."
                 )
         out = kwargs.get("out")
         if isinstance(out, base.Tensor):
@@ -149,8 +152,10 @@ class NumpyProtocols(TensorBase):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The values for `np.asarray`: read-only where they share the tensor's memory."""
-        instead = "join tensors with `np.stack` or `pb.asarray` instead of `np.array`"
-        refuse_tracked(self, "numpy.asarray", instead, "(to plot it, say)")
+        if self._carries_derivative and modes.is_recording():
+            from .lost_gradients import refuse_conversion
+
+            refuse_conversion(self, "numpy.asarray", sys._getframe(1))
         values = values_of(self)
         if dtype is not None and values.dtype != dtype:
             if copy is False:

@@ -93,6 +93,73 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 }
 
 
+def _sign_of_gamma(x: Any) -> Any:
+    return pb.where(x < 0, 1 - 2 * pb.remainder(pb.floor(x), 2), pb.ones_like(x))
+
+
+def _beta(x: Any, y: Any) -> Any:
+    return _sign_of_gamma(x) * _sign_of_gamma(y) * _sign_of_gamma(x + y) * pb.exp(_betaln(x, y))
+
+
+def _betaln(x: Any, y: Any) -> Any:
+    return pb.gammaln(x) + pb.gammaln(y) - pb.gammaln(x + y)
+
+
+def _huber(delta: Any, x: Any) -> Any:
+    size = pb.abs(x)
+    return pb.where(size <= delta, x * x / 2, delta * (size - delta / 2))
+
+
+#: SciPy's that are several functions of ours. SciPy computes their values.
+_SPECIAL_COMPOSED: dict[str, Callable[..., Any]] = {
+    "beta": _beta,
+    "betaln": _betaln,
+    "cosm1": lambda x: -2 * pb.square(pb.sin(x / 2)),
+    "entr": lambda x: -pb.xlogy(x, x),
+    "exp10": lambda x: pb.pow(10.0, x),
+    "exprel": lambda x: pb.exprel(x),
+    "gamma": lambda x: _sign_of_gamma(x) * pb.exp(pb.gammaln(x)),
+    "huber": _huber,
+    "kl_div": lambda x, y: pb.xlogy(x, x / y) - x + y,
+    "log1p": lambda x: pb.log1p(x),
+    "rel_entr": lambda x, y: pb.xlogy(x, x / y),
+    "xlog1py": lambda x, y: x * pb.log1p(y),
+}
+
+#: What to write for some that have no gradient.
+_RELATIVES = {
+    "binom": "`scipy.special.gammaln`", "erfcinv": "`scipy.special.erfinv(1 - x)`",
+    "loggamma": "`scipy.special.gammaln`",
+    "ndtri": "`np.sqrt(2) * scipy.special.erfinv(2 * p - 1)`", "poch": "`scipy.special.gammaln`",
+    "rgamma": "`1 / scipy.special.gamma(x)`",
+}  # fmt: skip
+
+
+def _with_values_of(ufunc: Any, composed: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *inputs: valued(ufunc, lambda: composed(*map(_floating, inputs)), inputs, {})
+
+
+def _floating(x: Any) -> Any:
+    """An argument of SciPy's, which computes with float64 where no dtype is said."""
+    x = pb.asarray(np.asarray(x)) if type(x) in PYTHON_SCALARS else pb.asarray(operand(x))
+    return x if x.dtype.kind in ("float", "complex") else pb.astype(x, pb.float64)
+
+
+def _is_special(ufunc: Any) -> bool:
+    return getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is ufunc
+
+
+def _missing(ufunc: Any) -> str:
+    name, relative = f"the ufunc `{ufunc.__name__}`", None
+    if _is_special(ufunc):
+        name, relative = f"scipy.special.{ufunc.__name__}", _RELATIVES.get(ufunc.__name__)
+    return (
+        f"{name} has no gradient here. {f'Write it with {relative}, or m' if relative else 'M'}ake it an operation of "
+        "your own with `pb.custom_op` (docs/custom_operations.md). Pass `t.detach()` if its result is meant to be a "
+        "constant, without a gradient."
+    )
+
+
 #: Ufuncs of which NumPy computes the values: those that are several functions of ours, and those without a gradient.
 _COMPUTED = frozenset(getattr(np, name) for name in (*_COMPOSED, *_VALUES_ALONE) if name != "clip")
 
@@ -118,12 +185,12 @@ def _function(ufunc: Any) -> Callable[..., Any]:
             found = _COMPOSED[name]
         elif getattr(np, name, None) is ufunc and name in _NAMED:
             found = getattr(pb, _NAMED[name])
-        elif name in _SPECIAL and getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
+        elif name in _SPECIAL and _is_special(ufunc):
             found = getattr(pb, _SPECIAL[name])
+        elif name in _SPECIAL_COMPOSED and _is_special(ufunc):
+            found = _with_values_of(ufunc, _SPECIAL_COMPOSED[name])
         else:
-            raise NotImplementedError(
-                f"the ufunc `{name}` has no gradient here. Pass `t.detach()` if its result is meant to be a constant."
-            )
+            raise NotImplementedError(_missing(ufunc))
         _found[ufunc] = found
     return found
 

@@ -10,11 +10,11 @@ from numpy import asarray, ndarray, round as round_to
 
 from ..autodiff import base
 from ..autodiff.apply import apply
-from ..autodiff.base import TensorBase, make, python_values, refuse_tracked
+from ..autodiff.base import TensorBase, make, python_values
 from ..autodiff.fast import fast_operator, operate
 from ..autodiff.tables import NUMPY_TABLE
-from ..errors import DtypeError, GradientError, ShapeError
-from ..modes import NO_GRAD, current as mode
+from ..errors import DtypeError, ShapeError
+from ..modes import NO_GRAD, current as mode, is_recording
 from ..operations import OPERATIONS
 from .printing import is_formatting
 
@@ -204,11 +204,12 @@ class Comparisons(TensorBase):
 
 def _number(tensor: TensorBase, name: str) -> Any:
     """The one element as a Python number, which can carry no gradient."""
-    try:
-        refuse_tracked(tensor, f"{name}()", "use functions of NumPy or Pullback, not of `math`")
-    except GradientError:
-        if not is_formatting(sys._getframe(2)):  # a text has no gradient, as of `print(t)`: none is lost
-            raise
+    if tensor._carries_derivative and is_recording():
+        frame = sys._getframe(2)
+        if not is_formatting(frame):  # a text has no gradient, as of `print(t)`: none is lost
+            from .lost_gradients import refuse_conversion
+
+            refuse_conversion(tensor, f"{name}()", frame)
     return _element(tensor, name)
 
 

@@ -20,7 +20,9 @@ from .lifting import (
     Argnums,
     Arguments,
     Function,
+    check_argnums,
     check_function,
+    explain,
     fitting,
     lowered,
     lowered_like,
@@ -28,6 +30,7 @@ from .lifting import (
     must_stay,
     one_hot,
     recording,
+    refuse_nothing,
     separated,
     unrecorded,
 )
@@ -50,7 +53,11 @@ class Push:
             # `f` may write to its arguments, which it could not if they were the caller's variables
             fixed = [variable(x) if isinstance(resolved(x)._node, Leaf) else x for x in arguments.tensors]
             moving = [x if t is None else dual(x, t, level) for x, t in zip(fixed, tangents)]
-            result = f(*arguments.filled([x.clone() for x in moving]), **kwargs)
+            try:
+                result = f(*arguments.filled([x.clone() for x in moving]), **kwargs)
+            except Exception as error:
+                explain(error, arguments)
+                raise
             output, aux = separated(arguments.transform, result, has_aux)
             leaves, self.structure = tree.flatten(output)
             self.primals = [primal_at(x, level) for x in leaves]
@@ -172,6 +179,8 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Ne
     if other:
         raise unexpected("jacfwd", other)
     check_function("jacfwd", f)
+    if type(argnums) is not int:
+        check_argnums("jacfwd", argnums)
 
     @wraps(f)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -197,6 +206,8 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Ne
             pairs = zip(arguments.leaves, parts)
             entries.append(arguments.result([lowered_like(leaf, part, done.stays) for leaf, part in pairs]))
         result = tree.unflatten(done.structure, entries)
+        if not entries:
+            refuse_nothing("jacfwd", result)
         return (result, done.lowered(done.aux)) if has_aux else result
 
     return jacobian
@@ -276,6 +287,8 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: N
     if other:
         raise unexpected("hessian", other)
     check_function("hessian", f)
+    if type(argnums) is not int:
+        check_argnums("hessian", argnums)
     return jacrev(jacrev(f, argnums, has_aux), argnums, has_aux)
 
 

@@ -19,7 +19,7 @@ from ..autodiff.creation import asarray
 from ..autodiff.engine import IDENTITY
 from ..autodiff.forward import Dual
 from ..autodiff.graph import Node
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, GradientError, PullbackError, ShapeError
 from ..tensors.tensor import Tensor
 
 Argnums = int | tuple[int, ...] | list[int]
@@ -35,6 +35,25 @@ def check_function(transform: str, f: Any) -> None:
         )
     if not callable(f):
         raise DtypeError(f"{transform}: expected a function, got {type(f).__name__}: {f!r:.60}.")
+
+
+def check_argnums(transform: str, argnums: Any) -> None:
+    """Refuse what counts no arguments, such as an array that the gradient was meant to be taken at."""
+    for number in argnums if isinstance(argnums, (tuple, list)) else (argnums,):
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            shape = getattr(number, "shape", None)
+            shown = f"{number!r:.60}" if shape is None else f"an array of shape {tuple(shape)}"
+            raise DtypeError(
+                f"{transform}: argnums must be an integer or a tuple of integers, got {shown}. It says by which "
+                "arguments to differentiate. What the function is to be called with comes after: "
+                f"`pb.{transform}(f)(x)`."
+            )
+
+
+def refuse_nothing(transform: str, output: Any) -> None:
+    """Refuse the result of a function that returns nothing."""
+    if output is None:
+        raise DtypeError(f"{transform}: the function returned None. Did you forget `return`?")
 
 
 class Arguments:
@@ -101,8 +120,6 @@ class Arguments:
 def _positions(transform: str, count: int, argnums: Iterable[int]) -> tuple[int, ...]:
     positions = []
     for number in argnums:
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise DtypeError(f"{transform}: argnums must be an integer or a tuple of integers, got {number!r}.")
         if not -count <= number < count:
             raise ShapeError(
                 f"{transform}: argnums={number}, but the function was called with {count} positional arguments. "
@@ -144,6 +161,27 @@ class running:
         nesting.reset(self._depth)
         if self._active is not None:
             _active.reset(self._active)
+
+
+def explain(error: Exception, arguments: Arguments) -> None:
+    """Add to an error from inside a transform's function what its reader cannot see there.
+
+    NumPy and SciPy raise errors of their own instead of ours, and what the caller gave as a list is a list inside.
+    """
+    cause, notes = error.__cause__, []
+    if isinstance(cause, GradientError) and not isinstance(error, PullbackError):
+        notes.append(f"{type(cause).__name__}: {cause}")
+    if isinstance(error, GradientError) or (isinstance(error, (AttributeError, TypeError)) and "'list'" in str(error)):
+        for position in arguments.positions:
+            given = arguments.args[position]
+            if isinstance(given, list) and given and all(isinstance(x, (int, float, complex)) for x in given):
+                notes.append(
+                    f"Argument {position} is a list of {len(given)} numbers, and so the function gets a list of "
+                    "tensors. If it is meant to be an array, pass `np.array([...])` as the argument."
+                )
+    for note in notes:
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
 
 
 def separated(transform: str, result: Any, has_aux: bool) -> tuple[Any, Any]:

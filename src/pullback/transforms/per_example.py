@@ -15,7 +15,7 @@ from ..autodiff.tables import TENSORS, table_for
 from ..dtypes import float32
 from ..operations import OPERATIONS
 from ..tensors.tensor import Tensor
-from .lifting import Argnums, Arguments, Function, check_function
+from .lifting import Argnums, Arguments, Function, check_argnums, check_function
 from .reverse import Pass, differentiable_scalar, grad
 from .vmap import vmap
 
@@ -81,6 +81,7 @@ def per_example_grad(
            [0., 4.]])
     """
     check_function("per_example_grad", f)
+    check_argnums("per_example_grad", argnums)
     gradient = grad(f, argnums, has_aux)
 
     @wraps(f)
@@ -133,6 +134,7 @@ def per_example_norms(
     array([1., 1.])
     """
     check_function("per_example_norms", f)
+    check_argnums("per_example_norms", argnums)
 
     def norm(*args: Any, **kwargs: Any) -> Any:
         done = Pass(f, Arguments("per_example_norms", args, argnums), kwargs, False)

@@ -23,7 +23,9 @@ from .lifting import (
     Argnums,
     Arguments,
     Function,
+    check_argnums,
     check_function,
+    explain,
     fitting,
     lowered,
     lowered_like,
@@ -32,6 +34,7 @@ from .lifting import (
     one_hot,
     owned,
     recording,
+    refuse_nothing,
     running,
     separated,
 )
@@ -61,7 +64,11 @@ class Pass:
         self.variables = [variable(t) for t in arguments.tensors]
         own = frozenset([v._node for v in self.variables if v._node is not None])
         with running(own):  # clones, because `f` may write to its arguments
-            result = f(*arguments.filled([v.clone() for v in self.variables]), **kwargs)
+            try:
+                result = f(*arguments.filled([v.clone() for v in self.variables]), **kwargs)
+            except Exception as error:
+                explain(error, arguments)
+                raise
         self.output, self.aux = separated(arguments.transform, result, has_aux)
         self.outputs, self.structure = tree.flatten(self.output)
         self.stays = must_stay([*self.outputs, *tree.leaves(self.aux)], arguments.has_tensors)
@@ -153,6 +160,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Neve
     if other:
         raise unexpected("grad", other)
     check_function("grad", f)
+    if type(argnums) is not int:
+        check_argnums("grad", argnums)
 
     @wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -198,6 +207,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, **o
     if other:
         raise unexpected("value_and_grad", other)
     check_function("value_and_grad", f)
+    if type(argnums) is not int:
+        check_argnums("value_and_grad", argnums)
 
     @wraps(f)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -227,6 +238,7 @@ def differentiable_scalar(transform: str, output: Any) -> Tensor | None:
     if not isinstance(output, Tensor):
         if isinstance(output, (int, float)):
             return None
+        refuse_nothing(transform, output)
         if backends.of(output) is None:
             raise DtypeError(
                 f"{transform}: the function must return a scalar, it returned {type(output).__name__}. "
@@ -350,12 +362,16 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False, **other: Ne
     if other:
         raise unexpected("jacrev", other)
     check_function("jacrev", f)
+    if type(argnums) is not int:
+        check_argnums("jacrev", argnums)
 
     @wraps(f)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         arguments = Arguments("jacrev", args, argnums)
         done = Pass(f, arguments, kwargs, has_aux)
         rows = [done.results(_rows(done, out)) for out in done.outputs]
+        if not rows:
+            refuse_nothing("jacrev", done.output)
         result = tree.unflatten(done.structure, rows)
         return (result, done.lowered(done.aux)) if has_aux else result
 

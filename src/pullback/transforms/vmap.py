@@ -72,6 +72,11 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: Any = 0, randomness: str = "di
     if other:
         raise unexpected("vmap", other)
     check_function("vmap", f)
+    if hasattr(in_axes, "shape"):
+        raise DtypeError(
+            f"vmap: in_axes says which axes are the examples, it is an array of shape {tuple(in_axes.shape)}. What the "
+            "function is to be called with comes after: `pb.vmap(f)(x)`."
+        )
     if randomness not in RANDOMNESS:
         raise ValueError(f"vmap: randomness must be one of {', '.join(map(repr, RANDOMNESS))}, got {randomness!r}.")
 

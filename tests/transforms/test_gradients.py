@@ -217,7 +217,7 @@ def test_a_function_without_return_is_asked_about(transform):
     def forgetful(x):
         np.sum(x**2)
 
-    for run in (transform(forgetful), pb.compile(transform(forgetful))):
+    for run in (transform(forgetful), pb.compile(transform(forgetful)), lambda x: pb.gradcheck(forgetful, (x,))):
         with pytest.raises(pb.DtypeError, match=r"returned None\. Did you forget `return`\?"):
             run(X)
 

@@ -12,7 +12,7 @@ from ..autodiff.creation import asarray
 from ..errors import DtypeError, GradientError, ShapeError
 from ..tensors.tensor import Tensor
 from .forward import jvp
-from .lifting import Arguments, Function, one_hot
+from .lifting import Arguments, Function, one_hot, refuse_nothing
 from .reverse import vjp
 
 __all__ = ["gradcheck"]
@@ -173,7 +173,9 @@ def _of_leaves(f: Function, arguments: Arguments) -> Function:
     """`f` as a function from a list of tensors to the list of its floating-point outputs."""
 
     def function(*tensors: Tensor) -> list[Tensor]:
-        outputs = [x if isinstance(x, Tensor) else asarray(x) for x in tree.leaves(f(*arguments.filled(tensors)))]
+        result = f(*arguments.filled(tensors))
+        refuse_nothing("gradcheck", result)
+        outputs = [x if isinstance(x, Tensor) else asarray(x) for x in tree.leaves(result)]
         return [out for out in outputs if out.dtype.kind in ("float", "complex")]
 
     return function

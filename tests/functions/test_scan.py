@@ -250,6 +250,15 @@ def test_the_guard_names_the_scan_and_its_first_bad_step(width: int, reverse: bo
             pb.backward(pb.ssm_scan(x, a, axis=1, reverse=reverse)[:, -1 if reverse else 0].sum())
 
 
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_llvmlite)])
+def test_the_first_bad_step_is_named_where_the_input_is_not_known_any_more(compiled: bool) -> None:
+    x, a = (pb.asarray(np.full(100, value, np.float32)).set_requires_grad(True) for value in (1.0, 1e6))
+    step = lambda: pb.backward(pb.ssm_scan(2 * x, a).sum())[x]
+    message = r"inf was made between .*`multiply`\) and .*`ssm_scan`\) \(from step 7 of 100 on\)"
+    with np.errstate(over="ignore"), pytest.raises(pb.NumericalInstabilityError, match=message):
+        (pb.compile(step) if compiled else step)()
+
+
 def test_states_that_grow_are_right_as_long_as_there_are_numbers_for_them() -> None:
     """1.5 ** 1700 is 1e299."""
     x, a = np.ones((1700, 2)), np.full(2, 1.5)

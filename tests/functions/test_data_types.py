@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pullback as pb
 
-from ..backends.installed import needs_ml_dtypes, optional
+from ..backends.installed import BFLOAT16, needs_ml_dtypes, optional
 
 ml_dtypes = optional("ml_dtypes")
 
@@ -24,6 +25,12 @@ def test_result_type_lets_python_numbers_adapt() -> None:
     assert pb.result_type(1.5) == pb.float32
     with pytest.raises(pb.DtypeError):
         pb.result_type()
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16])
+def test_result_types_of_half_precision_and_numbers(dtype: Any) -> None:
+    assert pb.result_type(dtype, 2.5) == pb.result_type(dtype, 2) == pb.result_type(dtype, True) == dtype
+    assert pb.result_type(dtype, 1j) == pb.complex64
 
 
 def test_can_cast_and_isdtype() -> None:

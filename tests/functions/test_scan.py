@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.backends import NUMPY
+from pullback.backends.portable.reductions import recurrence as by_doubling
 
-from ..backends.installed import is_installed
+from ..backends.installed import BFLOAT16, is_installed, needs_llvmlite, require
 from .portable_namespace import PORTABLE
 
 
@@ -45,6 +48,55 @@ def test_growing_factors_stay_exact() -> None:
     out = pb.ssm_scan(x, a)._raw
     np.testing.assert_allclose(out[-1], 1e12)
     assert np.isfinite(out).all()
+
+
+def sparse(device: str) -> list[pb.Tensor]:
+    """Inputs and cotangents that are zero but for one step, and factors whose products are beyond all numbers."""
+    factors = np.full((300, 3), 1e3, np.float32)
+    factors[[90, 180]] = 0
+    arrays = [np.zeros((300, 3), np.float32) for _ in range(2)]
+    arrays[0][-5] = arrays[1][3] = 1
+    return [pb.asarray(x, device=device) for x in (arrays[0], factors, arrays[1])]
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_llvmlite)])
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+def test_factors_that_grow_leave_zeros_alone_on_every_device(device: str, compiled: bool) -> None:
+    require(device)
+    wrap = pb.compile if compiled else (lambda function: function)
+    x, a, weights = sparse(device)
+    np.testing.assert_allclose(wrap(pb.ssm_scan)(x, a).numpy()[-6:, 1], [0, 1, 1e3, 1e6, 1e9, 1e12], rtol=1e-6)
+    gradients = wrap(pb.grad(lambda x, a: pb.sum(pb.ssm_scan(x, a) * weights), argnums=(0, 1)))(x, a)
+    np.testing.assert_allclose(gradients[0].numpy()[:6, 1], [1e9, 1e6, 1e3, 1, 0, 0], rtol=1e-6)
+    assert all(np.isfinite(gradient.numpy()).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_portable_scans_by_doubling_leave_zeros_alone(reverse: bool) -> None:
+    x, a, _ = (array.numpy()[:: -1 if reverse else 1].copy() for array in sparse("numpy"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = by_doubling(PORTABLE, x, a, (-2,), reverse), NUMPY.xp.recurrence(x, a, (-2,), reverse)
+    assert np.isfinite(found[1]).all()
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    a[200], x[100] = np.inf, np.nan  # what is not finite itself is still seen
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = by_doubling(PORTABLE, x, a, (-2,), reverse)
+    assert np.isnan(bad[[100, 200]]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", BFLOAT16, "complex64"])
+@pytest.mark.parametrize("device", ["numpy", "torch:cpu", "jax:cpu"])
+def test_numbers_take_the_dtype_and_the_device_of_x(device: str, dtype: Any) -> None:
+    require(device)
+    if device == "jax:cpu" and dtype == "float64":
+        pytest.skip("JAX has no float64 as the tests configure it.")
+    x = pb.ones((5, 2), device=device).astype(dtype)
+    whole = pb.ones((5, 2), device=device).astype(dtype)
+    out = pb.ssm_scan(x, 0.1, 3, 0.7)
+    expected = pb.ssm_scan(x, whole * 0.1, whole * 3, whole[0] * 0.7)
+    assert (out.dtype, out.device) == (expected.dtype, expected.device) == (x.dtype, x.device)
+    np.testing.assert_array_equal(out.numpy(), expected.numpy())
+    assert pb.ssm_scan(x, 0.1j).dtype == (pb.complex128 if dtype == "float64" else pb.complex64)
 
 
 def test_no_steps() -> None:
@@ -196,6 +248,15 @@ def test_the_guard_names_the_scan_and_its_first_bad_step(width: int, reverse: bo
         message = rf"gradient of `ssm_scan` is nan \(from step {last} of 100 on\)"  # 0 times inf
         with pytest.raises(pb.NumericalInstabilityError, match=message):
             pb.backward(pb.ssm_scan(x, a, axis=1, reverse=reverse)[:, -1 if reverse else 0].sum())
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_llvmlite)])
+def test_the_first_bad_step_is_named_where_the_input_is_not_known_any_more(compiled: bool) -> None:
+    x, a = (pb.asarray(np.full(100, value, np.float32)).set_requires_grad(True) for value in (1.0, 1e6))
+    step = lambda: pb.backward(pb.ssm_scan(2 * x, a).sum())[x]
+    message = r"inf was made between .*`multiply`\) and .*`ssm_scan`\) \(from step 7 of 100 on\)"
+    with np.errstate(over="ignore"), pytest.raises(pb.NumericalInstabilityError, match=message):
+        (pb.compile(step) if compiled else step)()
 
 
 def test_states_that_grow_are_right_as_long_as_there_are_numbers_for_them() -> None:

@@ -307,6 +307,33 @@ def test_decays_that_vanish_leave_no_nan() -> None:
     assert all(np.isfinite(one).all() for one in gradients)
 
 
+def test_what_comes_after_a_large_decay_keeps_its_digits() -> None:
+    """A step that forgets everything stands among steps that forget nearly nothing."""
+    x, delta, a, b, c, d = (array.astype(np.float32) for array in dual_operands(64))
+    delta[:] = 1e-3
+    delta[:, [0, 20]] = 10
+    state = np.zeros((2, 4, 5, 3), np.float32)
+    expected, _ = dual_by_steps(*(array.astype(np.float64) for array in (x, delta, 16 * a, b, c, d, state)))
+    np.testing.assert_allclose(pb.state_space_dual(x, delta, 16 * a, b, c, d).numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("empty", ["samples", "width", "states"])
+def test_scans_of_nothing(empty: str) -> None:
+    samples, width, states = (
+        0 if empty == name else size for name, size in (("samples", 2), ("width", 4), ("states", 3))
+    )
+    u, delta, b = np.ones((samples, width, 5)), np.ones((samples, width, 5)), np.ones((samples, states, 5))
+    function = lambda *xs: pb.selective_scan(*xs).sum()
+    arguments: Any = (u, delta, np.ones((width, states)), b, b)
+    for argument, gradient in zip(arguments, pb.grad(function, argnums=tuple(range(5)))(*arguments)):
+        np.testing.assert_array_equal(gradient, np.zeros(argument.shape))
+    x, keys = np.ones((samples, 5, 2, width)), np.ones((samples, 5, 1, states))
+    arguments = (x, np.ones((samples, 5, 2)), -np.ones(2), keys, keys)
+    function = lambda *xs: pb.state_space_dual(*xs).sum()
+    for argument, gradient in zip(arguments, pb.grad(function, argnums=tuple(range(5)))(*arguments)):
+        np.testing.assert_array_equal(gradient, np.zeros(argument.shape))
+
+
 def test_operands_of_dual_scans_that_do_not_fit() -> None:
     x, delta, a, b, c, d = dual_operands(5)
     for arguments, message in (

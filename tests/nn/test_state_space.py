@@ -11,7 +11,7 @@ import pytest
 import pullback as pb
 from pullback import nn
 
-from ..backends.installed import needs_llvmlite, optional, require
+from ..backends.installed import BFLOAT16, needs_llvmlite, optional, require
 
 torch, transformers = optional("torch"), optional("transformers")
 HAS_COMPILER = importlib.util.find_spec("llvmlite") is not None
@@ -216,6 +216,40 @@ def test_states_are_saved_and_loaded(tmp_path: Any) -> None:
     again = pb.tree.unflatten(structure, [loaded[str(i)] for i in range(len(leaves))])
     one, other = (layer(x[:, 20:], before)[0].detach().numpy() for before in (state, again))
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_inputs_and_states_that_do_not_fit_are_refused(name: str) -> None:
+    """A state of one sample, or a step with an axis of time, would else be broadcast."""
+    layer = made(name)
+    x, state = pb.zeros((2, 12)), layer.initial_state(2)
+    for given, before, error, message in (
+        (x[:, None], state, pb.ShapeError, r"expected \(samples, 12\), got \(2, 1, 12\)"),
+        (x[:, :7], state, pb.ShapeError, r"expected \(samples, 12\), got \(2, 7\)"),
+        (x, layer.initial_state(1), pb.ShapeError, r"of 1 samples, the input of 2\. Begin with `initial_state\(2\)`"),
+        (x, None, pb.DtypeError, "expected a state, got None"),
+        (x.astype(pb.int32), state, pb.DtypeError, "expected floating-point numbers, got int32"),
+    ):
+        with pytest.raises(error, match=message):
+            layer.step(given, before)
+    with pytest.raises(pb.ShapeError, match="of 3 samples, the input of 2"):
+        layer(x[:, None], layer.initial_state(3))
+    with pytest.raises(pb.DtypeError, match="expected floating-point numbers, got int32"):
+        layer(x[:, None].astype(pb.int32))
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, BFLOAT16])
+@pytest.mark.parametrize("name", LAYERS)
+def test_half_precision_stays_half_and_streams(name: str, dtype: Any) -> None:
+    layer, x = made(name).astype(dtype), pb.asarray(X[:, :9]).astype(dtype)
+    whole, state = layer(x), layer.initial_state(2)
+    assert whole.dtype == dtype
+    for t in range(9):
+        kinds = [leaf.dtype for leaf in pb.tree.flatten(state)[0]]
+        y, state = layer.step(x[:, t], state)
+        assert y.dtype == dtype and [leaf.dtype for leaf in pb.tree.flatten(state)[0]] == kinds
+        error = (y - whole[:, t]).astype(pb.float32).detach()
+        assert float(abs(error).max()) < (5e-3 if dtype == pb.float16 else 4e-2)
 
 
 # -- learning ---------------------------------------------------------------------------------------

@@ -272,7 +272,10 @@ def result_type(*arrays_and_dtypes: Any) -> dtypes.DType:
     if not others:
         others = [dtypes.numpy_dtype(dtype_of_number(x)) for x in numbers]
         return dtypes.from_numpy(np.result_type(*others))
-    return dtypes.from_numpy(np.result_type(*others, *[type(x)(0) for x in numbers]))
+    result = np.result_type(*others)
+    if dtypes.from_numpy(result).kind == "float":  # bfloat16, too, which NumPy does not take for a float
+        numbers = [x for x in numbers if type(x) is complex]
+    return dtypes.from_numpy(np.result_type(result, *[type(x)(0) for x in numbers]))
 
 
 def _has_array(obj: Any) -> bool:

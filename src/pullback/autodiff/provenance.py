@@ -188,18 +188,18 @@ def _describe_forward(node: Node, values: dict[Node, Any], unknown: list[Node]) 
     operation = node.recipe.operation
     bad = kind_of_bad(values[node])
     parents = _tracked_inputs(node)
+    saved = dict(zip(node.recipe.names, saved_values(node) or ()))
+    step = _first_step(operation, values[node], saved)
     doubtful = [n for n in unknown if n in set(node.inputs)]
     if doubtful:
         first = min(unknown, key=lambda n: n.seq)
-        return f"{bad} was made between {_operation_at(first)} and {_operation_at(node)}."
-    saved = dict(zip(node.recipe.names, saved_values(node) or ()))
+        return f"{bad} was made between {_operation_at(first)} and {_operation_at(node)}{step}."
     names = operation.inputs if not operation.variadic else operation.inputs * len(parents)
     inputs = [
         (name, values[parent] if parent is not None and parent in values else saved.get(name))
         for name, parent in zip(names, parents)
     ]
-    bad += _first_step(operation, values[node], saved)
-    return _sentence(f"`{operation.name}` made {bad}", place(node), _ranges(inputs))
+    return _sentence(f"`{operation.name}` made {bad}{step}", place(node), _ranges(inputs))
 
 
 def _first_step(operation: Any, raw: Any, static: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from .jax_attention import attention_kernels
 from .jax_convolution import convolution_kernels
 from .jax_linalg import linear_algebra_kernels
 from .jax_losses import loss_kernels
+from .jax_scan import scan_kernels
 
 #: Operations of several calls, forward (unless the library has the function itself) and backward. Those that draw
 #: random numbers are not among them: where they begin to draw would be a part of the program.
@@ -44,6 +45,7 @@ def kernels(xp: Any, check: Any) -> Mapping[str, Any]:
         **loss_kernels(general),
         **convolution_kernels(general, _joined),
         **linear_algebra_kernels(xp, _joined),
+        **scan_kernels(general, _joined),
     }
     for name in _JOINED:
         if not OPERATIONS[name].standard:

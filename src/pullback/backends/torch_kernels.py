@@ -22,6 +22,7 @@ from .torch_losses import loss_kernels
 from .torch_pooling import pooling_kernels
 from .torch_quantized import quantized_kernels
 from .torch_random import random_kernels
+from .torch_scan import scan_kernels
 
 Tensor = torch.Tensor
 
@@ -148,6 +149,7 @@ def kernels(xp: Any) -> Mapping[str, Any]:
         **pooling_kernels(general),
         **batch_norm_kernels(general),
         **random_kernels(general),
+        **scan_kernels(general),
         **linear_algebra_kernels(general),
     }
 

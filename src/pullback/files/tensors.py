@@ -92,7 +92,7 @@ def as_numpy(name: str, value: Any) -> Any:
     backend: Any = backends.of(value)
     if backend is None:
         write = ""
-        if isinstance(value, Mapping):
+        if isinstance(value, (Mapping, list, tuple)):
             write = " Write `pb.train.write_checkpoint(path, state)` for what is more than tensors by name."
         raise DtypeError(f"{name}: expected a tensor or an array, got {type(value).__name__}.{write}")
     return np.asarray(backend.to_numpy(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import tree
-from ..autodiff.creation import given as asarray
+from ..autodiff.creation import given as asarray, result_type
 from ..autodiff.fast import call_for
 from ..errors import DtypeError, ShapeError
 from .axes import negative_axis
@@ -29,7 +29,7 @@ def ssm_scan(x: ArrayLike, a: Any, b: Any = None, h0: Any = None, axis: int = 0,
         Real or complex, with an axis of time.
     a : array
         The factors of the state; they broadcast to `x`. Constant ones have length 1 along the axis of time, or the
-        shape of `x` without that axis.
+        shape of `x` without that axis, or are a number.
     b : array, optional
         The factors of `x`, likewise; by default 1.
     h0 : array, optional
@@ -56,17 +56,20 @@ def ssm_scan(x: ArrayLike, a: Any, b: Any = None, h0: Any = None, axis: int = 0,
     if x.ndim == 0:
         raise ShapeError("ssm_scan: x must have an axis of time, got a number.")
     axis = negative_axis("ssm_scan", axis, x.ndim)
-    a = _with_time("a", _operand("a", a), x.shape, axis)
+    a = _with_time("a", _operand("a", a, x), x.shape, axis)
     if b is not None:
-        factor = _with_time("b", _operand("b", b), x.shape, axis)
+        factor = _with_time("b", _operand("b", b, x), x.shape, axis)
         x = factor * x
     if h0 is not None:
-        h0 = _operand("h0", h0)
+        h0 = _operand("h0", h0, x)
         _check_broadcast("h0", h0, x.shape[:axis] + x.shape[x.ndim + axis + 1 :], "x without its axis of time")
     return _ssm_scan(x, a, h0, axis, bool(reverse))
 
 
-def _operand(label: str, value: Any) -> Tensor:
+def _operand(label: str, value: Any, x: Tensor | None = None) -> Tensor:
+    """An argument as a tensor; a number takes the dtype and the device of `x`."""
+    if x is not None and type(value) in (int, float, complex):
+        value = asarray(value, dtype=result_type(x, value), device=x.device)
     value = asarray(value)
     if value.dtype.kind not in ("float", "complex"):
         raise DtypeError(f"ssm_scan: {label} must be floating-point or complex, got {value.dtype.name}.")

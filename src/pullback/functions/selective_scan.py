@@ -11,12 +11,11 @@ from ..errors import DtypeError, ShapeError
 from .activations import silu, softplus
 from .control_flow import scan
 from .elementwise import exp, positive
-from .filled import arange, zeros
+from .filled import eye, zeros
 from .linear import einsum
-from .manipulation import concat, permute_dims, reshape
+from .manipulation import broadcast_to, concat, permute_dims, reshape
 from .reductions import cumulative_sum, sum
 from .scan import ssm_scan
-from .sorting import where
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -122,7 +121,7 @@ def selective_scan(
         return last, sum(all_states * now["C"], axis=-1)
 
     last, outs = scan(body, reshape(start, (samples, *grouped, states)), inputs)
-    out = permute_dims(reshape(outs, (-1, samples, channels))[:length], (1, 2, 0))
+    out = permute_dims(reshape(outs, (outs.shape[0] * chunk, samples, channels))[:length], (1, 2, 0))
     if found["D"] is not None:
         out = out + found["u"] * found["D"][:, None]
     if found["z"] is not None:
@@ -204,23 +203,23 @@ def state_space_dual(
 
     cut = lambda value, *rest: _cut(value, chunk, rest)  # (samples, chunks, chunk, ...)
     moved = cut(x * delta[..., None], groups, each, width)
-    decay = cumulative_sum(cut(delta * A, groups, each), axis=2)
+    steps = cut(delta * A, groups, each)
+    decay = exp(cumulative_sum(steps, axis=2))
     keys, queries = cut(B, groups, states), cut(C, groups, states)
-    # from step j to step i of a chunk
-    between = decay[:, :, :, None] - decay[:, :, None]
-    steps = arange(chunk, device=x.device)
-    is_past = (steps[:, None] >= steps)[:, :, None, None]
-    shares = where(is_past, exp(where(is_past, between, 0.0)), 0.0)
-    scores = einsum("bcign,bcjgn->bcijg", queries, keys)[..., None] * shares
-    inside = einsum("bcijge,bcjgep->bcigep", scores, moved)
+    # What is left of step j at step i of a chunk, as products: a difference of sums loses its digits in large ones.
+    kept = permute_dims(exp(steps), (0, 1, 3, 4, 2))[..., None]
+    begun = broadcast_to(eye(chunk, dtype=kept.dtype, device=x.device), (*kept.shape[:-1], chunk))
+    shares = ssm_scan(begun, kept, axis=-2)
+    scores = einsum("bcign,bcjgn->bcgij", queries, keys)[:, :, :, None] * shares
+    inside = einsum("bcgeij,bcjgep->bcigep", scores, moved)
     # from chunk to chunk
-    left = exp(decay[:, :, -1:] - decay)
+    left = permute_dims(shares[..., -1, :], (0, 1, 4, 2, 3))
     added = einsum("bcjgn,bcjgep->bcgepn", keys, moved * left[..., None])
-    factors = exp(decay[:, :, -1])[..., None, None]
+    factors = decay[:, :, -1, ..., None, None]
     after = ssm_scan(added, factors, h0=start, axis=1)
     before = concat([start[:, None], after[:, :-1]], axis=1)
-    outside = einsum("bcign,bcgepn->bcigep", queries, before) * exp(decay)[..., None]
-    out = reshape(inside + outside, (samples, -1, heads, width))[:, :length]
+    outside = einsum("bcign,bcgepn->bcigep", queries, before) * decay[..., None]
+    out = reshape(inside + outside, (samples, moved.shape[1] * chunk, heads, width))[:, :length]
     out = (out if D is None else out + x * D[:, None]).astype(dtype)
     return (out, reshape(after[:, -1], (samples, heads, width, states))) if return_last_state else out
 

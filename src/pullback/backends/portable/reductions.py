@@ -36,12 +36,20 @@ def cumulative_prod(xp: Any, x: Any, axis: Any, reverse: bool = False, exclusive
 
 
 def recurrence(xp: Any, x: Any, factor: Any, axis: Any, reverse: bool = False) -> Any:
-    """out[i] = x[i] + factor[i] * out[i-1] along an axis, or from its end; by doubling."""
+    """out[i] = x[i] + factor[i] * out[i-1] along an axis, or from its end; by doubling.
+
+    A product of factors may be beyond all numbers where what is multiplied by it is zero, and stays so.
+    """
     length, step = x.shape[axis[0]], 1
     direction = -1 if reverse else 1
     while step < length:
-        x = x + factor * shift(xp, x, axis, direction * step)
-        factor = factor * shift(xp, factor, axis, direction * step)
+        before, factor_before = (shift(xp, part, axis, direction * step) for part in (x, factor))
+        moved = factor * before
+        x = x + (moved if step == 1 else xp.where(before == 0, before, moved))
+        if 2 * step < length:
+            product = factor * factor_before
+            is_none = (factor == 0) | (factor_before == 0)
+            factor = product if step == 1 else xp.where(is_none, 0, product)
         step *= 2
     return x
 

@@ -25,10 +25,11 @@ class Built:
     def __init__(self, program: Program, target: ScheduleTarget) -> None:
         from ..lowering.lower import lower
         from ..passes import optimize
+        from ..passes.complex_parts import with_complex_parts
         from ..passes.rematerialization import rematerialized, saved_bytes
 
         given = len(program.inputs)
-        optimized = optimize(program)
+        optimized = optimize(with_complex_parts(program))
         self.program = rematerialized(optimized)
         schedule = lower(self.program)
         with signals_later():

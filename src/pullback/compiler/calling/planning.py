@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..host import target_of
 from ..lowering.lower import lower
 from ..passes import optimize
+from ..passes.complex_parts import with_complex_parts
 from ..passes.rematerialization import rematerialized, saved_bytes
 from ..program import Program
 
@@ -22,7 +23,7 @@ def planned(program: Program, device: str) -> dict[str, int]:
         made = rematerialized(optimized, flops_per_byte=FLOPS_PER_BYTE)
         schedule = lower(made, TARGET.abilities)
     else:
-        optimized = optimize(program)
+        optimized = optimize(with_complex_parts(program))
         made = rematerialized(optimized)
         schedule = lower(made)
     return {

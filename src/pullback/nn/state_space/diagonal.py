@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import random
+from ... import dtypes, random
+from ...autodiff.creation import result_type
+from ...dtypes import float32
 from ...errors import ConfigurationError
 from ...functions.activations import gelu
 from ...functions.discretization import discretize
@@ -26,6 +28,8 @@ class _Diagonal(StateSpaceLayer):
 
     d_state: int
     method: str
+    activation: bool
+    D: Tensor
 
     def _check_method(self, d_state: int, method: str) -> None:
         if method not in ("zoh", "bilinear"):
@@ -33,6 +37,16 @@ class _Diagonal(StateSpaceLayer):
         if d_state < 1:
             raise ConfigurationError(f"{type(self).__name__}: d_state must be 1 or more, got {d_state!r}.")
         self.d_state, self.method = d_state, method
+
+    def _begin(self, shape: tuple[int, ...], dtype: Any, device: str | None) -> Tensor:
+        """A state of zeros, in float32 or wider: there are no complex numbers of half precision."""
+        dtype = self.D.dtype if dtype is None else dtypes.get(dtype)
+        return zeros((*shape, 2), dtype=float32 if dtype.itemsize < 4 else dtype, device=device or self.D.device)
+
+    def _finish(self, x: Tensor, out: Tensor, states: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+        """The output in the dtype of inputs and parameters, and the next state."""
+        out = gelu(out) if self.activation else out
+        return out.astype(result_type(x, self.D)), as_pairs(states[:, -1]) if x.shape[1] else before
 
 
 def as_complex(pairs: Tensor) -> Tensor:
@@ -93,15 +107,13 @@ class S4D(_Diagonal):
             self.A_imag[...] = math.pi * arange(d_state, dtype=self.D.dtype, device=self.D.device)
 
     def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> State:
-        place: dict[str, Any] = {"dtype": self.D.dtype if dtype is None else dtype, "device": device or self.D.device}
-        return zeros((samples, self.d_model, self.d_state, 2), **place)
+        return self._begin((samples, self.d_model, self.d_state), dtype, device)
 
     def scan(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         a, b = discretize(-exp(self.log_A_real) + 1j * self.A_imag, 1.0, exp(self.log_dt)[:, None], self.method)
         states = ssm_scan(x[..., None] * b, a, h0=as_complex(state), axis=1)
         out = 2.0 * real(sum(states * as_complex(self.C), axis=-1)) + x * self.D
-        after = state if not x.shape[1] else as_pairs(states[:, -1])
-        return gelu(out) if self.activation else out, after
+        return self._finish(x, out, states, state)
 
 
 class S5(_Diagonal):
@@ -154,8 +166,7 @@ class S5(_Diagonal):
             self.A_imag[...] = math.pi * arange(d_state, dtype=self.D.dtype, device=self.D.device)
 
     def initial_state(self, samples: int, dtype: Any = None, device: str | None = None) -> State:
-        place: dict[str, Any] = {"dtype": self.D.dtype if dtype is None else dtype, "device": device or self.D.device}
-        return zeros((samples, self.d_state, 2), **place)
+        return self._begin((samples, self.d_state), dtype, device)
 
     def scan(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         a, b = discretize(-exp(self.log_A_real) + 1j * self.A_imag, 1.0, exp(self.log_dt), self.method)
@@ -165,5 +176,4 @@ class S5(_Diagonal):
         seen = as_complex(self.C)
         parts = real(states) @ permute_dims(real(seen), (1, 0)) - imag(states) @ permute_dims(imag(seen), (1, 0))
         out = 2.0 * parts + x * self.D
-        after = state if not x.shape[1] else as_pairs(states[:, -1])
-        return gelu(out) if self.activation else out, after
+        return self._finish(x, out, states, state)

@@ -50,6 +50,7 @@ class MinGRU(StateSpaceLayer):
         return states if self.out_proj is None else self.out_proj(states), after
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         gate, candidate = project(x, self.gate, self.candidate)
         after = state + sigmoid(gate) * (candidate - state)
         return after if self.out_proj is None else self.out_proj(after), after

@@ -103,6 +103,7 @@ class Mamba(StateSpaceLayer):
         return self.out_proj(matrix_transpose(out)), {"conv": window, "ssm": last.astype(state["ssm"].dtype)}
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         inner, gate = split(self.in_proj(x), 2, axis=-1)
         inner, window = self.conv1d.step(inner, state["conv"])
         inner = silu(inner)
@@ -208,6 +209,7 @@ class Mamba2(StateSpaceLayer):
         return self.out_proj(out), {"conv": window, "ssm": last.astype(state["ssm"].dtype)}
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         gate, mixed, low = self._projected(x)
         mixed, window = self.conv1d.step(mixed, state["conv"])
         inner, b, c = self._chosen(silu(mixed))

@@ -97,6 +97,7 @@ class RWKVTimeMixing(StateSpaceLayer):
         return self.output(gate * averages.astype(x.dtype)), {"before": x[:, -1], **sums}
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         key, value, gate = self._projected(x, state["before"])
         exponent, dtype = state["exponent"], state["exponent"].dtype
         key, value = key.astype(dtype), value.astype(dtype)
@@ -212,6 +213,7 @@ class RWKVChannelMixing(StateSpaceLayer):
         return (self._made(x, _shifted(x, state)), x[:, -1]) if x.shape[1] else (x, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         return self._made(x, state), x
 
     def _made(self, x: Tensor, before: Tensor) -> Tensor:
@@ -270,6 +272,7 @@ class RWKV(StateSpaceLayer):
         return self._through("scan", x, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         return self._through("step", x, state)
 
     def _through(self, how: str, x: Tensor, state: State) -> tuple[Tensor, State]:

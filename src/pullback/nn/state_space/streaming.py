@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from ...errors import ConfigurationError, ShapeError
+from ... import tree
+from ...errors import ConfigurationError, DtypeError, ShapeError
 from ...functions.convolution import conv1d
 from ...functions.filled import zeros
 from ...functions.manipulation import concat
@@ -35,8 +36,9 @@ class StateSpaceLayer(Module):
     d_model: int
 
     def forward(self, x: Tensor, state: State = None) -> Any:
-        if x.ndim != 3 or x.shape[-1] != self.d_model:
-            raise ShapeError(f"{type(self).__name__}: expected (samples, length, {self.d_model}), got {x.shape}.")
+        self._check_input(x, 3)
+        if state is not None:
+            self._check_state(x, state)
         out, after = self.scan(x, self.initial_state(x.shape[0], x.dtype, x.device) if state is None else state)
         return out if state is None else (out, after)
 
@@ -50,8 +52,35 @@ class StateSpaceLayer(Module):
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """What comes of one step (samples, width), and the next state."""
+        self._check_step(x, state)
         out, after = self.scan(x[:, None], state)
         return out[:, 0], after
+
+    def _check_step(self, x: Tensor, state: State) -> None:
+        self._check_input(x, 2)
+        self._check_state(x, state)
+
+    def _check_input(self, x: Tensor, axes: int) -> None:
+        name = type(self).__name__
+        if x.ndim != axes or x.shape[-1] != self.d_model:
+            form = "samples, length" if axes == 3 else "samples"
+            raise ShapeError(f"{name}: expected ({form}, {self.d_model}), got {x.shape}.")
+        if x.dtype.kind != "float":
+            raise DtypeError(
+                f"{name}: expected floating-point numbers, got {x.dtype.name}. Convert with `.astype(...)`."
+            )
+
+    def _check_state(self, x: Tensor, state: State) -> None:
+        """Raise unless the state is of as many samples: numbers of one sample would else go to all."""
+        name, samples = type(self).__name__, x.shape[0]
+        if state is None:
+            raise DtypeError(f"{name}: expected a state, got None. Begin with `initial_state({samples})`.")
+        for leaf in tree.flatten(state)[0]:
+            if leaf.ndim and leaf.shape[0] != samples:
+                raise ShapeError(
+                    f"{name}: the state is of {leaf.shape[0]} samples, the input of {samples}. "
+                    f"Begin with `initial_state({samples})`."
+                )
 
 
 class CausalConv1d(Conv1d):
@@ -134,6 +163,7 @@ class StateSpaceModel(StateSpaceLayer):
         return self._through("scan", x, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        self._check_step(x, state)
         return self._through("step", x, state)
 
     def _through(self, how: str, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -401,12 +401,6 @@ def test_options_of_ones_own_have_any_name():
         pb.nn.Linear(2, 3, rate=1)
 
 
-@pytest.mark.parametrize("thing", [LAYER, pb.optim.SGD(LAYER.parameters())], ids=["model", "optimizer"])
-def test_gradients_are_not_set_to_none(thing):
-    with pytest.raises(TypeError, match=r"'set_to_none'\. Leave it out: gradients are filled with zeros"):
-        thing.zero_grad(set_to_none=True)
-
-
 def test_a_signature_is_shown_as_it_is_meant():
     shown = "(x: 'ArrayLike', /, axis: 'Any' = None, *, dtype: 'Any' = None, keepdims: 'bool' = False) -> 'Tensor'"
     assert str(inspect.signature(pb.sum)) == shown

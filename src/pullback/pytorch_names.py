@@ -676,7 +676,6 @@ _KEYWORDS = {
     "replacement": "replace=",
     "requires_grad": "pb.{function}(...).set_requires_grad(True)",
     "scale": "std=",
-    "set_to_none": "Leave it out: gradients are filled with zeros and keep their memory",
     "size": "shape=",
     "start_dim": "start_axis=",
     "end_dim": "end_axis=",

@@ -6,14 +6,13 @@ function around it several times as much.
 
 from __future__ import annotations
 
-from functools import wraps
 from inspect import CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any, Callable, TypeVar
 
 from ..pytorch_names import unexpected
 
-__all__ = ["hide_others", "refuse_others", "unexpected"]
+__all__ = ["hide_others", "unexpected"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,15 +31,3 @@ def hide_others(function: F) -> F:
     shown.__annotations__ = {name: kind for name, kind in plain.__annotations__.items() if name != "other"}
     plain.__wrapped__ = shown  # what is shown in place of a function, as of one that `functools.wraps` has wrapped
     return function
-
-
-def refuse_others(method: F) -> F:
-    """The same for a method without arguments that subclasses may define anew, and whose calls need not be fast."""
-
-    @wraps(method)
-    def refusing(self: Any, **other: Any) -> Any:
-        if other:
-            raise unexpected(method.__name__, other)
-        return method(self)
-
-    return refusing  # type: ignore[return-value]

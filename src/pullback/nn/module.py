@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
-from ..functions.keywords import refuse_others
 from ..markup import shown_safely
 from ..pytorch_names import check_keywords, present, tell_of_missing
 from ..tensors.tensor import Tensor
@@ -439,10 +438,17 @@ class Module:
                 owner._slots.pop(path, None)  # from here on this says whether it is a leaf
         return self
 
-    @refuse_others
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = False) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.
 
+        Parameters
+        ----------
+        set_to_none : bool
+            Whether to forget the gradients instead, as PyTorch does: an optimizer then leaves a parameter alone that
+            no `backward` has reached since.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> layer = pb.nn.Linear(2, 1)
         >>> layer(pb.ones(2)).sum().backward()
@@ -451,7 +457,10 @@ class Module:
         tensor([0.])
         """
         for parameter in self.parameters():
-            parameter.zero_grad()
+            if set_to_none:
+                parameter.grad = None
+            else:
+                parameter.zero_grad()
 
     def to_device(self, device: str) -> Self:
         """Move parameters, gradients and buffers to `device`; the tensors stay the same objects. Returns the module.

@@ -21,6 +21,7 @@ CLASSES = {"Tensor": pb.Tensor, "Module": pb.nn.Module}
 MODULES = sorted(_INSTEAD.keys() - CLASSES.keys())
 TENSOR = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
 LAYER = pb.nn.Linear(2, 1)
+OPTIMIZER = pb.optim.SGD(LAYER.parameters())
 OBJECTS = {"t": TENSOR, "x": TENSOR, "module": LAYER, "output": TENSOR, "self": LAYER, "pb": pb}
 
 
@@ -49,6 +50,62 @@ def told(thing, name):
 def test_the_error_says_what_to_write(module, name, words):
     with pytest.raises(AttributeError, match=rf"module '{module}' has no attribute '{name}'. Write .*{words}"):
         getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("import pullback.nn.functional as F", "'functional' from 'pullback.nn'. Write `import pullback as F`"),
+        ("from pullback.nn import functional as F", "'functional' from 'pullback.nn'. Write `import pullback as F`"),
+        ("from pullback.data import DataLoader", "'DataLoader' from 'pullback.data'. Write `pb.data.Batches`."),
+        ("from pullback.optim import SGD, lr_scheduler", "'lr_scheduler' from 'pullback.optim'. Write `pb.optim.sched"),
+        ("from pullback.optim.lr_scheduler import OneCycleLR", "'lr_scheduler' from 'pullback.optim'. Write `pb.opti"),
+        ("from pullback.optim import OneCycleLR", "pb.optim.schedules.OneCycle(total))` with the optimizer's `lr="),
+        ("from pullback.utils.data import Dataset", "'utils' from 'pullback'. Write `pb.data`"),
+        ("from pullback.nn.utils.rnn import pad_sequence", "`pb.stack` of what `pb.pad` gives for `pad_sequence`"),
+        ("from pullback.linalg import multi_dot", "'multi_dot' from 'pullback.linalg'. Write `np.linalg.multi_dot`."),
+        ("from pullback import cat", "'cat' from 'pullback'. Write `pb.concat`."),
+    ],
+)
+def test_imports_say_what_to_write(statement, words):
+    with pytest.raises(ImportError, match=re.escape(words)):
+        exec(statement, {})
+
+
+def test_imports_of_other_names_fail_as_everywhere():
+    with pytest.raises(ImportError, match=r"cannot import name 'nothing' from 'pullback' \("):
+        exec("from pullback import nothing", {})
+    with pytest.raises(ModuleNotFoundError, match=r"No module named .pullback\.data\.nothing."):
+        exec("import pullback.data.nothing", {})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda schedules: schedules.OneCycle(10, max_lr=0.1), "'max_lr'. Leave it out: the highest rate"),
+        (lambda schedules: schedules.OneCycle(total_steps=10), "OneCycle() got an unexpected .* Write `total=`."),
+        (lambda schedules: schedules.OneCycle(10, pct_start=0.1), "Write `rise=`."),
+        (lambda schedules: schedules.OneCycle(10, cycle_momentum=True), "Leave it out: momentum"),
+        (lambda schedules: schedules.Cosine(T_max=10), "Write `total=`."),
+        (lambda schedules: schedules.Cosine(10, eta_min=0.1), "Write `minimum=eta_min / lr`: it is a factor"),
+        (lambda schedules: schedules.Step(step_size=10), "Write `every=`."),
+        (lambda schedules: schedules.Plateau(factor=0.1), "Write `decay=`."),
+        (lambda schedules: schedules.Linear(10, start_factor=0.1), "Write `start=`."),
+        (lambda schedules: schedules.Cosine(OPTIMIZER, T_max=10), "Write `pb.optim.Scheduler(optimizer, .*Cosine("),
+        (lambda schedules: schedules.Step(OPTIMIZER, 10), "Write `pb.optim.Scheduler(optimizer, .*Step("),
+        (lambda schedules: pb.optim.Scheduler(OPTIMIZER, lr_lambda=abs), "Write `schedule=`."),
+    ],
+)
+def test_schedules_say_what_pytorchs_arguments_are(call, words):
+    with pytest.raises(TypeError, match=re.escape(words).replace(r"\.\*", ".*")):
+        call(pb.optim.schedules)
+
+
+def test_schedules_refuse_other_arguments_as_every_class_does():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument .nothing.$"):
+        pb.optim.schedules.Cosine(10, nothing=1)
+    made = pb.optim.schedules.Cosine(10, warmup=2)
+    assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == made
 
 
 @pytest.mark.parametrize("module", MODULES)

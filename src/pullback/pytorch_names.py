@@ -12,6 +12,27 @@ from typing import Any, Iterable, Mapping, Self
 
 import numpy as np
 
+#: PyTorch's schedulers, under all names by which they are asked for.
+_SCHEDULERS = {
+    "ChainedScheduler": "pb.optim.Scheduler(optimizer, lambda step: first(step) * second(step))",
+    "ConstantLR": "pb.optim.Scheduler(optimizer, lambda step: factor if step < total else 1.0)",
+    "CosineAnnealingLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Cosine(total))",
+    "CosineAnnealingWarmRestarts": (
+        "pb.optim.Scheduler(optimizer, lambda step: (1 + math.cos(math.pi * (step % period) / period)) / 2)"
+    ),
+    "CyclicLR": "pb.optim.Scheduler(optimizer, function)",
+    "ExponentialLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Exponential(gamma))",
+    "LRScheduler": "pb.optim.Scheduler(optimizer, schedule)",
+    "LambdaLR": "pb.optim.Scheduler(optimizer, function)",
+    "LinearLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Linear(total, start, end))",
+    "MultiStepLR": "pb.optim.Scheduler(optimizer, lambda step: gamma ** sum(step >= one for one in milestones))",
+    "MultiplicativeLR": "pb.optim.Scheduler(optimizer, function)",
+    "OneCycleLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.OneCycle(total))` with the optimizer's `lr=max_lr",
+    "PolynomialLR": "pb.optim.Scheduler(optimizer, lambda step: max(0.0, 1 - step / total) ** power)",
+    "ReduceLROnPlateau": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Plateau())` and `scheduler.step(metric)",
+    "SequentialLR": "pb.optim.Scheduler(optimizer, schedule)` whose schedule has a `warmup=",
+    "StepLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Step(every, gamma))",
+}
 #: By module, or by class. A text that begins with a capital letter is a sentence, others are code.
 _INSTEAD = {
     "pullback": {
@@ -286,7 +307,7 @@ _INSTEAD = {
         "upsample_bilinear": "pb.interpolate",
         "upsample_nearest": "pb.interpolate",
         "use_deterministic_algorithms": "pb.deterministic",
-        "utils": "pb.data` for data and `pb.checkpoint",
+        "utils": "pb.data` for `utils.data`, `pb.checkpoint` for `utils.checkpoint",
         "var_mean": "pb.var` and `pb.mean",
         "vector_jacobian_product": "pb.vjp",
         "vectorize": "pb.vmap",
@@ -354,11 +375,14 @@ _INSTEAD = {
         "UpSampling2D": "pb.nn.Upsample",
         "UpsamplingBilinear2d": 'pb.nn.Upsample(size, mode="bilinear", align_corners=True)',
         "UpsamplingNearest2d": "pb.nn.Upsample",
-        "functional": "pb.relu`, `pb.cross_entropy` and so on: functions are in `pb",
+        "functional": "import pullback as F` and then `F.relu`, `F.cross_entropy` and so on: functions are in `pb",
         "initializers": "pb.nn.init",
         "parameter": "pb.nn.Parameter",
         "swish": "pb.silu",
-        "utils": "pb.optim.clip_global_norm` or `pb.optim.clip_value",
+        "utils": (
+            "Write `pb.optim.clip_global_norm` for `clip_grad_norm_`, `pb.optim.clip_value` for `clip_grad_value_`, "
+            "`pb.stack` of what `pb.pad` gives for `pad_sequence`, `gain * pb.normalize(weight)` for `weight_norm`"
+        ),
         **dict.fromkeys(
             ("ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d"), "pb.pad"
         ),
@@ -375,16 +399,8 @@ _INSTEAD = {
     "pullback.optim": {
         "Adadelta": "pb.optim.Adagrad` or `pb.optim.RMSprop",
         "Adamax": "pb.optim.Adam",
-        "CosineAnnealingLR": "pb.optim.schedules.Cosine",
-        "ExponentialLR": "pb.optim.schedules.Exponential",
-        "LambdaLR": "pb.optim.Scheduler(optimizer, function)",
-        "LinearLR": "pb.optim.schedules.Linear",
-        "MultiStepLR": "pb.optim.Scheduler(optimizer, function)",
         "Nadam": "pb.optim.NAdam",
-        "OneCycleLR": "pb.optim.schedules.OneCycle",
-        "ReduceLROnPlateau": "pb.optim.schedules.Plateau",
         "SparseAdam": "pb.optim.Adam",
-        "StepLR": "pb.optim.schedules.Step",
         "adam": "pb.optim.Adam",
         "adamw": "pb.optim.AdamW",
         "apply_updates": "optimizer.step(gradients)",
@@ -398,7 +414,9 @@ _INSTEAD = {
         "sgd": "pb.optim.SGD",
         "swa_utils": "pb.optim.ExponentialMovingAverage",
         "warmup_cosine_decay_schedule": "pb.optim.schedules.Cosine(total, warmup=...)",
+        **_SCHEDULERS,
     },
+    "pullback.optim.schedules": {**_SCHEDULERS, "Scheduler": "pb.optim.Scheduler"},
     "pullback.random": {
         "PRNGKey": "pb.random.Generator(seed)",
         "RandomState": "pb.random.Generator(seed)",
@@ -692,9 +710,34 @@ _OPTIONS = {
     "fused": "Leave it out: `pb.compile` makes one function of a whole step",
     "inplace": "Leave it out: memory that nobody else sees is used again",
     "learning_rate": "lr",
+    "lr_lambda": "schedule",
     "rate": "p",
     "strides": "stride",
     "units": "out_features",
+}
+#: Arguments of PyTorch's schedulers, and what our schedules have in their place, if they have it.
+_OF_SCHEDULES = {
+    "T_max": "total",
+    "anneal_strategy": "linear",
+    "div_factor": "initial",
+    "end_factor": "end",
+    "epochs": "total",
+    "factor": "decay",
+    "final_div_factor": "final",
+    "pct_start": "rise",
+    "start_factor": "start",
+    "step_size": "every",
+    "steps_per_epoch": "total",
+    "total_iters": "total",
+    "total_steps": "total",
+    "eta_min": "Write `minimum=eta_min / lr`: it is a factor on the base rate",
+    "min_lr": "Write `minimum=min_lr / lr`: it is a factor on the base rate",
+    "max_lr": "Leave it out: the highest rate is the optimizer's `lr=`",
+    "last_epoch": "Leave it out: `scheduler.load_state_dict(state)` goes on from where another one was",
+    "verbose": "Leave it out: `scheduler.last_lr` has the rates",
+    **dict.fromkeys(
+        ("base_momentum", "cycle_momentum", "max_momentum"), "Leave it out: momentum and betas stay as they are"
+    ),
 }
 #: Functions that take several axes by the name of `axes`.
 _OF_AXES = frozenset(
@@ -723,6 +766,15 @@ def missing(module: str, name: str) -> AttributeError:
     >>> print(missing("pullback", "cat"))
     module 'pullback' has no attribute 'cat'. Write `pb.concat`.
     """
+    instead = _instead(module, name)
+    message = f"module {module!r} has no attribute {name!r}{_advice(instead)}"
+    if instead is not None:
+        return AttributeError(message, name=name)
+    return AttributeError(message, name=name, obj=sys.modules[module])  # Python looks there for a name like it
+
+
+def _instead(module: str, name: str) -> str | None:
+    """What to write in place of a name that a module of ours does not have."""
     instead = _INSTEAD[module].get(name)
     if instead is None and module != "pullback" and _is_function(name):  # `jax.nn.relu`
         instead = f"pb.{name}"
@@ -731,10 +783,29 @@ def missing(module: str, name: str) -> AttributeError:
             instead = f"pb.{part}.{name}"
         elif _is_of_numpy(name):  # `nan_to_num`
             instead = f"np.{name}"
-    message = f"module {module!r} has no attribute {name!r}{_advice(instead)}"
-    if instead is not None:
-        return AttributeError(message, name=name)
-    return AttributeError(message, name=name, obj=sys.modules[module])  # Python looks there for a name like it
+    return instead
+
+
+class Imports:
+    """The last of Python's finders of modules: `import` of a name that has another one here says what to write.
+
+    An AttributeError says so too, but `from pullback.data import DataLoader` would put a bare ImportError in its place.
+
+    >>> from pullback.data import DataLoader
+    Traceback (most recent call last):
+    ImportError: cannot import name 'DataLoader' from 'pullback.data'. Write `pb.data.Batches`.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        module, _, last = name.rpartition(".")
+        if module in _INSTEAD and (instead := _instead(module, last)) is not None:
+            raise ImportError(f"cannot import name {last!r} from {module!r}{_advice(instead)}", name=name)
+
+
+def tell_of_imports() -> None:
+    """Have failing imports of names in these tables say what to write."""
+    sys.meta_path.append(Imports)
 
 
 def _part_of(name: str) -> str | None:
@@ -814,6 +885,28 @@ def check_keywords(cls: type, keywords: Mapping[str, Any]) -> None:
         if name not in known and (ours in known or ours[0].isupper()):
             advice = f"{ours}=" if ours in known else ours
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}{_advice(advice)}")
+
+
+def check_schedule(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    """Refuse what a scheduler of PyTorch's takes and the schedule `cls` does not, and say what to write.
+
+    >>> import pullback as pb
+    >>> pb.optim.schedules.Cosine(T_max=100)
+    Traceback (most recent call last):
+    TypeError: Cosine() got an unexpected keyword argument 'T_max'. Write `total=`.
+    """
+    name = cls.__name__
+    if "optimizer" in keywords or any(hasattr(one, "param_groups") for one in args):
+        raise TypeError(
+            f"{name}() takes no optimizer: it is a function of the number of steps. "
+            f"Write `pb.optim.Scheduler(optimizer, pb.optim.schedules.{name}(...))`."
+        )
+    known = signature(cls.__init__).parameters  # type: ignore[misc]
+    for given in keywords:
+        ours = _OF_SCHEDULES.get(given)
+        if given not in known and ours is not None and (ours in known or ours[0].isupper()):
+            advice = f"{ours}=" if ours in known else ours
+            raise TypeError(f"{name}() got an unexpected keyword argument {given!r}{_advice(advice)}")
 
 
 class KeywordsChecked:

@@ -1,4 +1,4 @@
-"""A parameter that a step does not use: left alone after `zero_grad(set_to_none=True)`, moved by zeros, as in PyTorch."""
+"""Parameters that a step does not use: left alone after `zero_grad(set_to_none=True)`, moved by zeros."""
 
 from __future__ import annotations
 

@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import cos, inf, pi
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, Self
 
 from ..errors import ConfigurationError
+from ..pytorch_names import check_schedule, missing
 
 __all__ = ["Constant", "Cosine", "Exponential", "Linear", "OneCycle", "Plateau", "Schedule", "Step"]
+
+if not TYPE_CHECKING:  # type checkers know the names without it
+
+    def __getattr__(name: str) -> object:
+        raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:
@@ -39,6 +45,10 @@ class Schedule:
     """
 
     warmup: int = 0
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        check_schedule(cls, args, keywords)
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         self._require(self.warmup >= 0, "warmup", "not be negative")

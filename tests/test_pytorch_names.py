@@ -380,7 +380,10 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", AXES.split())
 def test_functions_say_how_an_axis_is_given(name):
     arguments = EXAMPLES.get(name, (TENSOR,))
-    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'dim'. Write `axis=`.$"):
+    with pytest.raises(
+        TypeError,
+        match=rf"^{name}\(\) got an unexpected keyword argument 'dim'. Write `axis=`(: values .*|\. A number .*)?\.$",
+    ):
         getattr(pb, name)(*arguments, dim=0)
     with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'other'$"):
         getattr(pb, name)(*arguments, other=0)
@@ -441,6 +444,71 @@ def test_other_keywords_are_named(call, written):
 def test_options_of_other_libraries_classes_lead_to_ours(call, words):
     with pytest.raises(TypeError, match=words.replace("()", r"\(\)")):
         call()
+
+
+ROWS = (np.ones((4, 2), np.float32),)
+CUBE = pb.zeros((2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pb.nn.ReLU(True), "'inplace'. Leave it out"),
+        (lambda: pb.data.Batches(ROWS, 2, num_workers=2), "Batches() got an unexpected .* `prefetch=`."),
+        (lambda: pb.data.Batches(ROWS, 2, collate_fn=list), "`collate=`."),
+        (lambda: pb.data.Batches(ROWS, 2, pin_memory=True), "Leave it out: `prefetch=2`"),
+        (lambda: pb.train.Trainer(LAYER, abs, OPTIMIZER, max_grad_norm=1.0), "Trainer() got .* `clip_norm=`."),
+        (lambda: pb.train.Trainer(LAYER, abs, OPTIMIZER, scheduler=abs), "`schedule=`."),
+        (lambda: pb.train.Trainer(LAYER, abs, OPTIMIZER, gradient_accumulation_steps=2), "`accumulate=`."),
+        (lambda: pb.load("weights.safetensors", map_location="cpu"), "load() got .* `device=`."),
+        (lambda: pb.nn.Parameter(TENSOR, requires_grad=False), "'requires_grad'. Leave it out: a parameter requires"),
+        (lambda: pb.nn.Parameter(TENSOR, False), "'requires_grad'. Leave it out: a parameter requires"),
+        (lambda: pb.compile(abs, mode="max-autotune"), "compile() got .* Leave it out: there is one way"),
+        (lambda: pb.compile(fullgraph=True), "Leave it out: a function is always one program"),
+        (lambda: pb.compile(LAYER, dynamic=True), "Leave it out: another shape makes another program"),
+        (lambda: pb.autocast("cpu", dtype=pb.bfloat16), 'autocast() takes no device. Write `pb.autocast("bfloat16")`.'),
+        (lambda: pb.autocast(device_type="cuda", dtype="float16"), 'Write `pb.autocast("float16")`.'),
+        (lambda: pb.zeros(2, 3), "zeros() takes one shape. Write `pb.zeros((2, 3))`."),
+        (lambda: pb.ones(2, 3, dtype=pb.int64), "Write `pb.ones((2, 3))`."),
+        (lambda: pb.empty(2, 3), "Write `pb.empty((2, 3))`."),
+        (lambda: TENSOR.sort(dim=0), "Write `pb.sort(t, axis=...)` and `pb.argsort(t, axis=...)`"),
+        (lambda: pb.sort(TENSOR, dim=0), "values alone come back, and `pb.argsort(x, axis=...)` gives their places."),
+        (lambda: TENSOR.max(dim=0), "values alone come back, and `pb.argmax(x, axis=...)` gives their places."),
+        (lambda: pb.min(TENSOR, dim=0), "values alone come back, and `pb.argmin(x, axis=...)` gives their places."),
+        (lambda: pb.median(TENSOR, dim=0), "values alone come back"),
+        (lambda: TENSOR.split(2, dim=0), "A number is how many parts there are, not their size"),
+    ],
+)
+def test_other_arguments_of_pytorchs_lead_to_ours(call, words):
+    with pytest.raises(TypeError, match=re.escape(words).replace(r"\.\*", ".*")):
+        call()
+
+
+@pytest.mark.parametrize("call", [lambda: CUBE.transpose(1, 2), lambda: pb.transpose(CUBE, 1, 2)])
+def test_pytorchs_transpose_leads_to_swapaxes(call):
+    with pytest.raises(pb.AxisError, match=r"^transpose: .* all 3 axes of shape \(2, 3, 4\) .* `swapaxes\(1, 2\)`\.$"):
+        call()
+
+
+def test_topk_takes_its_number_by_name():
+    assert pb.topk(TENSOR, k=1)[0].tolist() == [[2.0], [4.0]]
+
+
+def test_data_cannot_be_assigned():
+    weight = pb.nn.Parameter(TENSOR)
+    with pytest.raises(AttributeError, match=r"Write `with pb\.no_grad\(\): t\[\.\.\.\] = values`"):
+        weight.data = TENSOR
+
+
+@pytest.mark.parametrize(("device", "words"), [("cpu", "Write 'numpy'"), ("cuda:0", "Write 'torch:cuda'")])
+def test_pytorchs_devices_lead_to_ours(device, words):
+    with pytest.raises(pb.DeviceError, match=words):
+        TENSOR.to_device(device)
+
+
+@pytest.mark.parametrize("kind", [pb.autocast, pb.data.Batches, pb.train.Trainer, pb.optim.Scheduler])
+def test_classes_whose_arguments_are_checked_show_their_own(kind):
+    assert list(inspect.signature(kind).parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
 
 
 def test_options_of_ones_own_have_any_name():

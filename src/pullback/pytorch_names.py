@@ -105,7 +105,9 @@ _INSTEAD = {
         "convert_to_tensor": "pb.asarray",
         "cosine_embedding_loss": "pb.cosine_similarity",
         "cross": "pb.linalg.cross",
-        "cuda": 'pb.asarray(x, device="torch:cuda")',
+        "cuda": (
+            'Write `device="torch:cuda"` where a device is named, and `torch.cuda.is_available()` with PyTorch imported'
+        ),
         "custom_gradient": "pb.custom_op",
         "custom_jvp": "pb.custom_op",
         "custom_vjp": "pb.custom_op",
@@ -317,6 +319,7 @@ _INSTEAD = {
     },
     "pullback.data": {
         "DataLoader": "pb.data.Batches",
+        "default_collate": "Leave it out: `pb.data.Batches` stacks samples array by array",
         "Dataset": "A dataset is a class of your own with `__len__` and `__getitem__`",
         "IterableDataset": "Anything that gives batches each time it is iterated takes its place",
         "TensorDataset": "pb.data.ArrayDataset",
@@ -344,6 +347,7 @@ _INSTEAD = {
         "Buffer": "self.register_buffer(name, tensor)",
         "Conv2DTranspose": "pb.nn.ConvTranspose2d",
         "CosineEmbeddingLoss": "pb.cosine_similarity",
+        "DataParallel": "Leave it out: a model is on one device",
         "Dense": "pb.nn.Linear(inputs, outputs)",
         "EmbeddingBag": "pb.embedding_bag(indices, weight)",
         "Fold": "pb.fold",
@@ -397,6 +401,7 @@ _INSTEAD = {
         ),
     },
     "pullback.optim": {
+        "GradScaler": "pb.optim.LossScaler",
         "Adadelta": "pb.optim.Adagrad` or `pb.optim.RMSprop",
         "Adamax": "pb.optim.Adam",
         "Nadam": "pb.optim.NAdam",
@@ -485,7 +490,7 @@ _INSTEAD = {
         "clip_": "t[...] = t.clip(lowest, highest)",
         "contiguous": "Leave it out: how elements lie in memory makes no difference to what can be done with them",
         "copy_": "t[...] = other",
-        "cpu": 't.to_device("torch:cpu")` or `t.to_device("numpy")',
+        "cpu": 'Leave it out where tensors are on the processor; from a GPU write `t.to_device("numpy")`',
         "cross": "pb.linalg.cross(t, other)",
         "cuda": 't.to_device("torch:cuda")',
         "data_ptr": "t.data",
@@ -602,7 +607,10 @@ _INSTEAD = {
         "t_": "t = t.T",
         "take_along_dim": "t.take_along_axis(indices, axis=...)",
         "tensor_split": "pb.array_split(t, parts, axis=...)",
-        "to": 't.to_device("torch:cuda")` or, for a dtype, `t.astype(pb.float64)',
+        "to": (
+            "Leave it out on the processor, where tensors begin; "
+            'for a GPU write `t.to_device("torch:cuda")`, for a dtype `t.astype(pb.float64)`'
+        ),
         "to_dense": "Leave it out: all tensors are dense",
         "tobytes": "t.numpy().tobytes()",
         "tofile": "t.numpy().tofile(path)",
@@ -636,7 +644,7 @@ _INSTEAD = {
         "call": "Write `forward` in a class of your own, and `module(x)` to call it",
         "compile": "pb.compile(step)",
         "count_params": "module.num_parameters()",
-        "cpu": 'module.to_device("torch:cpu")` or `module.to_device("numpy")',
+        "cpu": 'Leave it out where the model is on the processor; from a GPU write `module.to_device("numpy")`',
         "cuda": 'module.to_device("torch:cuda")',
         "double": "module.astype(pb.float64)",
         "evaluate": "pb.train.Trainer(module, loss, optimizer).evaluate(batches)",
@@ -657,7 +665,10 @@ _INSTEAD = {
         "set_weights": "module.load_state_dict(state)",
         "share_memory": "Leave it out: threads share what they are given",
         "summary": "print(module)",
-        "to": 'module.to_device("torch:cuda")` or, for a dtype, `module.astype(pb.float64)',
+        "to": (
+            "Leave it out on the processor, where models begin; "
+            'for a GPU write `module.to_device("torch:cuda")`, for a dtype `module.astype(pb.float64)`'
+        ),
         "trainable_variables": "module.parameters()",
         "trainable_weights": "module.parameters()",
         "type": "module.astype(...)",
@@ -699,6 +710,41 @@ _KEYWORDS = {
     "end_dim": "end_axis=",
     "unbiased": "correction=",
 }
+_SIZES = "A number is how many parts there are, not their size; a list of sizes is `sizes=`"
+_VALUES_ALONE = "Write `axis=`: values alone come back, and `pb.arg{function}(x, axis=...)` gives their places"
+#: The same, of one function, or of one class.
+_KEYWORDS_OF = {
+    "compile": {
+        "backend": "Leave it out: the device of the tensors says what is compiled for",
+        "disable": "Leave out `pb.compile` instead",
+        "dynamic": "Leave it out: another shape makes another program; `max_traces=` limits how many",
+        "fullgraph": "Leave it out: a function is always one program, and what cannot be in it is an error",
+        "mode": "Leave it out: there is one way to compile",
+        "options": "Leave it out: there is one way to compile",
+    },
+    "Parameter": {
+        "requires_grad": (
+            "Leave it out: a parameter requires a gradient. A tensor that requires none is a buffer where a module has "
+            "it, and `model.freeze(name)` stops a parameter"
+        )
+    },
+    "load": {
+        "map_location": "device=",
+        "weights_only": "Leave it out: these files hold tensors alone",
+    },
+    "max": {"dim": _VALUES_ALONE.format(function="max")},
+    "median": {"dim": "Write `axis=`: values alone come back, of an even number the mean of the two in the middle"},
+    "min": {"dim": _VALUES_ALONE.format(function="min")},
+    "sort": {"dim": "Write `axis=`: values alone come back, and `pb.argsort(x, axis=...)` gives their places"},
+    "Tensor.sort": {
+        "dim": "Write `pb.sort(t, axis=...)` and `pb.argsort(t, axis=...)`: `t.sort(axis=...)` sorts `t` itself"
+    },
+    "split": {
+        "dim": f"Write `axis=`. {_SIZES}",
+        "split_size": _SIZES,
+        "split_size_or_sections": _SIZES,
+    },
+}
 #: Arguments of PyTorch's, Keras's and optax's layers and optimizers, and what ours have in their place, if anything.
 _OPTIONS = {
     "axis": "dim",
@@ -714,6 +760,32 @@ _OPTIONS = {
     "rate": "p",
     "strides": "stride",
     "units": "out_features",
+}
+_OPTIONS_OF = {
+    "Batches": {
+        "batch_sampler": "A dataset of your own says with `__len__` and `__getitem__` what is in it, and in what order",
+        "collate_fn": "collate",
+        "generator": "seed",
+        "num_workers": "prefetch",
+        "persistent_workers": "Leave it out: `prefetch=2` makes batches ready in a thread",
+        "pin_memory": "Leave it out: `prefetch=2` makes batches ready beside the steps",
+        "prefetch_factor": "prefetch",
+        "sampler": "A dataset of your own says with `__len__` and `__getitem__` what is in it, and in what order",
+        "timeout": "Leave it out: batches are made in a thread of this process",
+        "worker_init_fn": "Leave it out: batches are made in a thread of this process",
+    },
+    "Trainer": {
+        "accumulate_grad_batches": "accumulate",
+        "amp": "autocast",
+        "device": "Leave it out: batches go to where the model is, and `model.to_device(...)` moves that",
+        "ema": "average",
+        "fp16": "autocast",
+        "gradient_accumulation_steps": "accumulate",
+        "gradient_clip_val": "clip_norm",
+        "lr_scheduler": "schedule",
+        "max_grad_norm": "clip_norm",
+        "scheduler": "schedule",
+    },
 }
 #: Arguments of PyTorch's schedulers, and what our schedules have in their place, if they have it.
 _OF_SCHEDULES = {
@@ -865,10 +937,20 @@ def unexpected(function: str, keywords: Mapping[str, Any]) -> TypeError:
     sum() got an unexpected keyword argument 'dim'. Write `axis=`.
     """
     name = next(iter(keywords))
-    instead = _KEYWORDS.get(name, "").format(function=function) or None
+    instead = _KEYWORDS_OF.get(function, {}).get(name) or _KEYWORDS.get(name, "").format(function=function) or None
     if instead == "axis=" and function in _OF_AXES:
         instead = "axes="
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{_advice(instead)}")
+
+
+def one_shape(function: str, sizes: tuple[Any, ...]) -> TypeError:
+    """The error for sizes that are not given as one shape.
+
+    >>> from pullback.pytorch_names import one_shape
+    >>> print(one_shape("zeros", (2, 3)))
+    zeros() takes one shape. Write `pb.zeros((2, 3))`.
+    """
+    return TypeError(f"{function}() takes one shape{_advice(f'pb.{function}({sizes!r:.60})')}")
 
 
 def check_keywords(cls: type, keywords: Mapping[str, Any]) -> None:
@@ -879,9 +961,10 @@ def check_keywords(cls: type, keywords: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     TypeError: Softmax() got an unexpected keyword argument 'axis'. Write `dim=`.
     """
-    for name in _OPTIONS.keys() & keywords.keys():
+    options = _OPTIONS | _OPTIONS_OF.get(cls.__name__, {})
+    for name in options.keys() & keywords.keys():
         known = signature(cls.__init__).parameters  # type: ignore[misc]
-        ours = _OPTIONS[name]
+        ours = options[name]
         if name not in known and (ours in known or ours[0].isupper()):
             advice = f"{ours}=" if ours in known else ours
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}{_advice(advice)}")
@@ -907,6 +990,14 @@ def check_schedule(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]
         if given not in known and ours is not None and (ours in known or ours[0].isupper()):
             advice = f"{ours}=" if ours in known else ours
             raise TypeError(f"{name}() got an unexpected keyword argument {given!r}{_advice(advice)}")
+
+
+class ScheduleChecked:
+    """A schedule whose arguments are looked at before its `__init__` is."""
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        check_schedule(cls, args, keywords)
+        return object.__new__(cls)
 
 
 class KeywordsChecked:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import cos, inf, pi
-from typing import TYPE_CHECKING, Any, Mapping, Self
+from typing import TYPE_CHECKING, Any, Mapping
 
 from ..errors import ConfigurationError
-from ..pytorch_names import check_schedule, missing
+from ..pytorch_names import ScheduleChecked, missing
 
 __all__ = ["Constant", "Cosine", "Exponential", "Linear", "OneCycle", "Plateau", "Schedule", "Step"]
 
@@ -31,7 +31,7 @@ def __dir__() -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(ScheduleChecked):
     """The base of all schedules: a subclass gives `factor(step)`, counted from the end of the `warmup`.
 
     >>> from dataclasses import dataclass
@@ -45,10 +45,6 @@ class Schedule:
     """
 
     warmup: int = 0
-
-    def __new__(cls, *args: Any, **keywords: Any) -> Self:
-        check_schedule(cls, args, keywords)
-        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         self._require(self.warmup >= 0, "warmup", "not be negative")

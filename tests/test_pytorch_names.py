@@ -21,6 +21,7 @@ CLASSES = {"Tensor": pb.Tensor, "Module": pb.nn.Module}
 MODULES = sorted(_INSTEAD.keys() - CLASSES.keys())
 TENSOR = pb.tensor([[1.0, 2.0], [3.0, 4.0]])
 LAYER = pb.nn.Linear(2, 1)
+OPTIMIZER = pb.optim.SGD(LAYER.parameters())
 OBJECTS = {"t": TENSOR, "x": TENSOR, "module": LAYER, "output": TENSOR, "self": LAYER, "pb": pb}
 
 
@@ -49,6 +50,62 @@ def told(thing, name):
 def test_the_error_says_what_to_write(module, name, words):
     with pytest.raises(AttributeError, match=rf"module '{module}' has no attribute '{name}'. Write .*{words}"):
         getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("import pullback.nn.functional as F", "'functional' from 'pullback.nn'. Write `import pullback as F`"),
+        ("from pullback.nn import functional as F", "'functional' from 'pullback.nn'. Write `import pullback as F`"),
+        ("from pullback.data import DataLoader", "'DataLoader' from 'pullback.data'. Write `pb.data.Batches`."),
+        ("from pullback.optim import SGD, lr_scheduler", "'lr_scheduler' from 'pullback.optim'. Write `pb.optim.sched"),
+        ("from pullback.optim.lr_scheduler import OneCycleLR", "'lr_scheduler' from 'pullback.optim'. Write `pb.opti"),
+        ("from pullback.optim import OneCycleLR", "pb.optim.schedules.OneCycle(total))` with the optimizer's `lr="),
+        ("from pullback.utils.data import Dataset", "'utils' from 'pullback'. Write `pb.data`"),
+        ("from pullback.nn.utils.rnn import pad_sequence", "`pb.stack` of what `pb.pad` gives for `pad_sequence`"),
+        ("from pullback.linalg import multi_dot", "'multi_dot' from 'pullback.linalg'. Write `np.linalg.multi_dot`."),
+        ("from pullback import cat", "'cat' from 'pullback'. Write `pb.concat`."),
+    ],
+)
+def test_imports_say_what_to_write(statement, words):
+    with pytest.raises(ImportError, match=re.escape(words)):
+        exec(statement, {})
+
+
+def test_imports_of_other_names_fail_as_everywhere():
+    with pytest.raises(ImportError, match=r"cannot import name 'nothing' from 'pullback' \("):
+        exec("from pullback import nothing", {})
+    with pytest.raises(ModuleNotFoundError, match=r"No module named .pullback\.data\.nothing."):
+        exec("import pullback.data.nothing", {})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda schedules: schedules.OneCycle(10, max_lr=0.1), "'max_lr'. Leave it out: the highest rate"),
+        (lambda schedules: schedules.OneCycle(total_steps=10), "OneCycle() got an unexpected .* Write `total=`."),
+        (lambda schedules: schedules.OneCycle(10, pct_start=0.1), "Write `rise=`."),
+        (lambda schedules: schedules.OneCycle(10, cycle_momentum=True), "Leave it out: momentum"),
+        (lambda schedules: schedules.Cosine(T_max=10), "Write `total=`."),
+        (lambda schedules: schedules.Cosine(10, eta_min=0.1), "Write `minimum=eta_min / lr`: it is a factor"),
+        (lambda schedules: schedules.Step(step_size=10), "Write `every=`."),
+        (lambda schedules: schedules.Plateau(factor=0.1), "Write `decay=`."),
+        (lambda schedules: schedules.Linear(10, start_factor=0.1), "Write `start=`."),
+        (lambda schedules: schedules.Cosine(OPTIMIZER, T_max=10), "Write `pb.optim.Scheduler(optimizer, .*Cosine("),
+        (lambda schedules: schedules.Step(OPTIMIZER, 10), "Write `pb.optim.Scheduler(optimizer, .*Step("),
+        (lambda schedules: pb.optim.Scheduler(OPTIMIZER, lr_lambda=abs), "Write `schedule=`."),
+    ],
+)
+def test_schedules_say_what_pytorchs_arguments_are(call, words):
+    with pytest.raises(TypeError, match=re.escape(words).replace(r"\.\*", ".*")):
+        call(pb.optim.schedules)
+
+
+def test_schedules_refuse_other_arguments_as_every_class_does():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument .nothing.$"):
+        pb.optim.schedules.Cosine(10, nothing=1)
+    made = pb.optim.schedules.Cosine(10, warmup=2)
+    assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == made
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -323,7 +380,10 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", AXES.split())
 def test_functions_say_how_an_axis_is_given(name):
     arguments = EXAMPLES.get(name, (TENSOR,))
-    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'dim'. Write `axis=`.$"):
+    with pytest.raises(
+        TypeError,
+        match=rf"^{name}\(\) got an unexpected keyword argument 'dim'. Write `axis=`(: values .*|\. A number .*)?\.$",
+    ):
         getattr(pb, name)(*arguments, dim=0)
     with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'other'$"):
         getattr(pb, name)(*arguments, other=0)
@@ -386,6 +446,71 @@ def test_options_of_other_libraries_classes_lead_to_ours(call, words):
         call()
 
 
+ROWS = (np.ones((4, 2), np.float32),)
+CUBE = pb.zeros((2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pb.nn.ReLU(True), "'inplace'. Leave it out"),
+        (lambda: pb.data.Batches(ROWS, 2, num_workers=2), "Batches() got an unexpected .* `prefetch=`."),
+        (lambda: pb.data.Batches(ROWS, 2, collate_fn=list), "`collate=`."),
+        (lambda: pb.data.Batches(ROWS, 2, pin_memory=True), "Leave it out: `prefetch=2`"),
+        (lambda: pb.train.Trainer(LAYER, abs, OPTIMIZER, max_grad_norm=1.0), "Trainer() got .* `clip_norm=`."),
+        (lambda: pb.train.Trainer(LAYER, abs, OPTIMIZER, scheduler=abs), "`schedule=`."),
+        (lambda: pb.train.Trainer(LAYER, abs, OPTIMIZER, gradient_accumulation_steps=2), "`accumulate=`."),
+        (lambda: pb.load("weights.safetensors", map_location="cpu"), "load() got .* `device=`."),
+        (lambda: pb.nn.Parameter(TENSOR, requires_grad=False), "'requires_grad'. Leave it out: a parameter requires"),
+        (lambda: pb.nn.Parameter(TENSOR, False), "'requires_grad'. Leave it out: a parameter requires"),
+        (lambda: pb.compile(abs, mode="max-autotune"), "compile() got .* Leave it out: there is one way"),
+        (lambda: pb.compile(fullgraph=True), "Leave it out: a function is always one program"),
+        (lambda: pb.compile(LAYER, dynamic=True), "Leave it out: another shape makes another program"),
+        (lambda: pb.autocast("cpu", dtype=pb.bfloat16), 'autocast() takes no device. Write `pb.autocast("bfloat16")`.'),
+        (lambda: pb.autocast(device_type="cuda", dtype="float16"), 'Write `pb.autocast("float16")`.'),
+        (lambda: pb.zeros(2, 3), "zeros() takes one shape. Write `pb.zeros((2, 3))`."),
+        (lambda: pb.ones(2, 3, dtype=pb.int64), "Write `pb.ones((2, 3))`."),
+        (lambda: pb.empty(2, 3), "Write `pb.empty((2, 3))`."),
+        (lambda: TENSOR.sort(dim=0), "Write `pb.sort(t, axis=...)` and `pb.argsort(t, axis=...)`"),
+        (lambda: pb.sort(TENSOR, dim=0), "values alone come back, and `pb.argsort(x, axis=...)` gives their places."),
+        (lambda: TENSOR.max(dim=0), "values alone come back, and `pb.argmax(x, axis=...)` gives their places."),
+        (lambda: pb.min(TENSOR, dim=0), "values alone come back, and `pb.argmin(x, axis=...)` gives their places."),
+        (lambda: pb.median(TENSOR, dim=0), "values alone come back"),
+        (lambda: TENSOR.split(2, dim=0), "A number is how many parts there are, not their size"),
+    ],
+)
+def test_other_arguments_of_pytorchs_lead_to_ours(call, words):
+    with pytest.raises(TypeError, match=re.escape(words).replace(r"\.\*", ".*")):
+        call()
+
+
+@pytest.mark.parametrize("call", [lambda: CUBE.transpose(1, 2), lambda: pb.transpose(CUBE, 1, 2)])
+def test_pytorchs_transpose_leads_to_swapaxes(call):
+    with pytest.raises(pb.AxisError, match=r"^transpose: .* all 3 axes of shape \(2, 3, 4\) .* `swapaxes\(1, 2\)`\.$"):
+        call()
+
+
+def test_topk_takes_its_number_by_name():
+    assert pb.topk(TENSOR, k=1)[0].tolist() == [[2.0], [4.0]]
+
+
+def test_data_cannot_be_assigned():
+    weight = pb.nn.Parameter(TENSOR)
+    with pytest.raises(AttributeError, match=r"Write `with pb\.no_grad\(\): t\[\.\.\.\] = values`"):
+        weight.data = TENSOR
+
+
+@pytest.mark.parametrize(("device", "words"), [("cpu", "Write 'numpy'"), ("cuda:0", "Write 'torch:cuda'")])
+def test_pytorchs_devices_lead_to_ours(device, words):
+    with pytest.raises(pb.DeviceError, match=words):
+        TENSOR.to_device(device)
+
+
+@pytest.mark.parametrize("kind", [pb.autocast, pb.data.Batches, pb.train.Trainer, pb.optim.Scheduler])
+def test_classes_whose_arguments_are_checked_show_their_own(kind):
+    assert list(inspect.signature(kind).parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
+
+
 def test_options_of_ones_own_have_any_name():
     class Own(pb.nn.Module):
         def __init__(self, axis, inplace=False):
@@ -399,12 +524,6 @@ def test_options_of_ones_own_have_any_name():
     assert Descent(LAYER.parameters(), learning_rate=0.5).param_groups[0]["lr"] == 0.5
     with pytest.raises(TypeError, match=r"'rate'$"):
         pb.nn.Linear(2, 3, rate=1)
-
-
-@pytest.mark.parametrize("thing", [LAYER, pb.optim.SGD(LAYER.parameters())], ids=["model", "optimizer"])
-def test_gradients_are_not_set_to_none(thing):
-    with pytest.raises(TypeError, match=r"'set_to_none'\. Leave it out: gradients are filled with zeros"):
-        thing.zero_grad(set_to_none=True)
 
 
 def test_a_signature_is_shown_as_it_is_meant():

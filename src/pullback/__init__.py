@@ -65,6 +65,7 @@ from .errors import (
     TraceError as TraceError,
     VmapError as VmapError,
 )
+from .pytorch_names import tell_of_imports as _tell_of_imports
 from .modes import enable_grad as enable_grad, no_grad as no_grad
 from .tensors.tensor import Tensor as Tensor
 from .tensors.quantized import QuantizedTensor as QuantizedTensor, quantize as quantize
@@ -193,6 +194,7 @@ def _native_kernels() -> _typing.Any:
 
 
 backends.numpy.native.provide(_native_kernels)  # the compiler is above the backends, and imported for large arrays
+_tell_of_imports()
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,27 @@ from typing import Any, Iterable, Mapping, Self
 
 import numpy as np
 
+#: PyTorch's schedulers, under all names by which they are asked for.
+_SCHEDULERS = {
+    "ChainedScheduler": "pb.optim.Scheduler(optimizer, lambda step: first(step) * second(step))",
+    "ConstantLR": "pb.optim.Scheduler(optimizer, lambda step: factor if step < total else 1.0)",
+    "CosineAnnealingLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Cosine(total))",
+    "CosineAnnealingWarmRestarts": (
+        "pb.optim.Scheduler(optimizer, lambda step: (1 + math.cos(math.pi * (step % period) / period)) / 2)"
+    ),
+    "CyclicLR": "pb.optim.Scheduler(optimizer, function)",
+    "ExponentialLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Exponential(gamma))",
+    "LRScheduler": "pb.optim.Scheduler(optimizer, schedule)",
+    "LambdaLR": "pb.optim.Scheduler(optimizer, function)",
+    "LinearLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Linear(total, start, end))",
+    "MultiStepLR": "pb.optim.Scheduler(optimizer, lambda step: gamma ** sum(step >= one for one in milestones))",
+    "MultiplicativeLR": "pb.optim.Scheduler(optimizer, function)",
+    "OneCycleLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.OneCycle(total))` with the optimizer's `lr=max_lr",
+    "PolynomialLR": "pb.optim.Scheduler(optimizer, lambda step: max(0.0, 1 - step / total) ** power)",
+    "ReduceLROnPlateau": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Plateau())` and `scheduler.step(metric)",
+    "SequentialLR": "pb.optim.Scheduler(optimizer, schedule)` whose schedule has a `warmup=",
+    "StepLR": "pb.optim.Scheduler(optimizer, pb.optim.schedules.Step(every, gamma))",
+}
 #: By module, or by class. A text that begins with a capital letter is a sentence, others are code.
 _INSTEAD = {
     "pullback": {
@@ -84,7 +105,9 @@ _INSTEAD = {
         "convert_to_tensor": "pb.asarray",
         "cosine_embedding_loss": "pb.cosine_similarity",
         "cross": "pb.linalg.cross",
-        "cuda": 'pb.asarray(x, device="torch:cuda")',
+        "cuda": (
+            'Write `device="torch:cuda"` where a device is named, and `torch.cuda.is_available()` with PyTorch imported'
+        ),
         "custom_gradient": "pb.custom_op",
         "custom_jvp": "pb.custom_op",
         "custom_vjp": "pb.custom_op",
@@ -286,7 +309,7 @@ _INSTEAD = {
         "upsample_bilinear": "pb.interpolate",
         "upsample_nearest": "pb.interpolate",
         "use_deterministic_algorithms": "pb.deterministic",
-        "utils": "pb.data` for data and `pb.checkpoint",
+        "utils": "pb.data` for `utils.data`, `pb.checkpoint` for `utils.checkpoint",
         "var_mean": "pb.var` and `pb.mean",
         "vector_jacobian_product": "pb.vjp",
         "vectorize": "pb.vmap",
@@ -296,6 +319,7 @@ _INSTEAD = {
     },
     "pullback.data": {
         "DataLoader": "pb.data.Batches",
+        "default_collate": "Leave it out: `pb.data.Batches` stacks samples array by array",
         "Dataset": "A dataset is a class of your own with `__len__` and `__getitem__`",
         "IterableDataset": "Anything that gives batches each time it is iterated takes its place",
         "TensorDataset": "pb.data.ArrayDataset",
@@ -323,6 +347,7 @@ _INSTEAD = {
         "Buffer": "self.register_buffer(name, tensor)",
         "Conv2DTranspose": "pb.nn.ConvTranspose2d",
         "CosineEmbeddingLoss": "pb.cosine_similarity",
+        "DataParallel": "Leave it out: a model is on one device",
         "Dense": "pb.nn.Linear(inputs, outputs)",
         "EmbeddingBag": "pb.embedding_bag(indices, weight)",
         "Fold": "pb.fold",
@@ -354,11 +379,14 @@ _INSTEAD = {
         "UpSampling2D": "pb.nn.Upsample",
         "UpsamplingBilinear2d": 'pb.nn.Upsample(size, mode="bilinear", align_corners=True)',
         "UpsamplingNearest2d": "pb.nn.Upsample",
-        "functional": "pb.relu`, `pb.cross_entropy` and so on: functions are in `pb",
+        "functional": "import pullback as F` and then `F.relu`, `F.cross_entropy` and so on: functions are in `pb",
         "initializers": "pb.nn.init",
         "parameter": "pb.nn.Parameter",
         "swish": "pb.silu",
-        "utils": "pb.optim.clip_global_norm` or `pb.optim.clip_value",
+        "utils": (
+            "Write `pb.optim.clip_global_norm` for `clip_grad_norm_`, `pb.optim.clip_value` for `clip_grad_value_`, "
+            "`pb.stack` of what `pb.pad` gives for `pad_sequence`, `gain * pb.normalize(weight)` for `weight_norm`"
+        ),
         **dict.fromkeys(
             ("ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d"), "pb.pad"
         ),
@@ -373,18 +401,11 @@ _INSTEAD = {
         ),
     },
     "pullback.optim": {
+        "GradScaler": "pb.optim.LossScaler",
         "Adadelta": "pb.optim.Adagrad` or `pb.optim.RMSprop",
         "Adamax": "pb.optim.Adam",
-        "CosineAnnealingLR": "pb.optim.schedules.Cosine",
-        "ExponentialLR": "pb.optim.schedules.Exponential",
-        "LambdaLR": "pb.optim.Scheduler(optimizer, function)",
-        "LinearLR": "pb.optim.schedules.Linear",
-        "MultiStepLR": "pb.optim.Scheduler(optimizer, function)",
         "Nadam": "pb.optim.NAdam",
-        "OneCycleLR": "pb.optim.schedules.OneCycle",
-        "ReduceLROnPlateau": "pb.optim.schedules.Plateau",
         "SparseAdam": "pb.optim.Adam",
-        "StepLR": "pb.optim.schedules.Step",
         "adam": "pb.optim.Adam",
         "adamw": "pb.optim.AdamW",
         "apply_updates": "optimizer.step(gradients)",
@@ -398,7 +419,9 @@ _INSTEAD = {
         "sgd": "pb.optim.SGD",
         "swa_utils": "pb.optim.ExponentialMovingAverage",
         "warmup_cosine_decay_schedule": "pb.optim.schedules.Cosine(total, warmup=...)",
+        **_SCHEDULERS,
     },
+    "pullback.optim.schedules": {**_SCHEDULERS, "Scheduler": "pb.optim.Scheduler"},
     "pullback.random": {
         "PRNGKey": "pb.random.Generator(seed)",
         "RandomState": "pb.random.Generator(seed)",
@@ -467,7 +490,7 @@ _INSTEAD = {
         "clip_": "t[...] = t.clip(lowest, highest)",
         "contiguous": "Leave it out: how elements lie in memory makes no difference to what can be done with them",
         "copy_": "t[...] = other",
-        "cpu": 't.to_device("torch:cpu")` or `t.to_device("numpy")',
+        "cpu": 'Leave it out where tensors are on the processor; from a GPU write `t.to_device("numpy")`',
         "cross": "pb.linalg.cross(t, other)",
         "cuda": 't.to_device("torch:cuda")',
         "data_ptr": "t.data",
@@ -584,7 +607,10 @@ _INSTEAD = {
         "t_": "t = t.T",
         "take_along_dim": "t.take_along_axis(indices, axis=...)",
         "tensor_split": "pb.array_split(t, parts, axis=...)",
-        "to": 't.to_device("torch:cuda")` or, for a dtype, `t.astype(pb.float64)',
+        "to": (
+            "Leave it out on the processor, where tensors begin; "
+            'for a GPU write `t.to_device("torch:cuda")`, for a dtype `t.astype(pb.float64)`'
+        ),
         "to_dense": "Leave it out: all tensors are dense",
         "tobytes": "t.numpy().tobytes()",
         "tofile": "t.numpy().tofile(path)",
@@ -618,7 +644,7 @@ _INSTEAD = {
         "call": "Write `forward` in a class of your own, and `module(x)` to call it",
         "compile": "pb.compile(step)",
         "count_params": "module.num_parameters()",
-        "cpu": 'module.to_device("torch:cpu")` or `module.to_device("numpy")',
+        "cpu": 'Leave it out where the model is on the processor; from a GPU write `module.to_device("numpy")`',
         "cuda": 'module.to_device("torch:cuda")',
         "double": "module.astype(pb.float64)",
         "evaluate": "pb.train.Trainer(module, loss, optimizer).evaluate(batches)",
@@ -639,7 +665,10 @@ _INSTEAD = {
         "set_weights": "module.load_state_dict(state)",
         "share_memory": "Leave it out: threads share what they are given",
         "summary": "print(module)",
-        "to": 'module.to_device("torch:cuda")` or, for a dtype, `module.astype(pb.float64)',
+        "to": (
+            "Leave it out on the processor, where models begin; "
+            'for a GPU write `module.to_device("torch:cuda")`, for a dtype `module.astype(pb.float64)`'
+        ),
         "trainable_variables": "module.parameters()",
         "trainable_weights": "module.parameters()",
         "type": "module.astype(...)",
@@ -676,11 +705,45 @@ _KEYWORDS = {
     "replacement": "replace=",
     "requires_grad": "pb.{function}(...).set_requires_grad(True)",
     "scale": "std=",
-    "set_to_none": "Leave it out: gradients are filled with zeros and keep their memory",
     "size": "shape=",
     "start_dim": "start_axis=",
     "end_dim": "end_axis=",
     "unbiased": "correction=",
+}
+_SIZES = "A number is how many parts there are, not their size; a list of sizes is `sizes=`"
+_VALUES_ALONE = "Write `axis=`: values alone come back, and `pb.arg{function}(x, axis=...)` gives their places"
+#: The same, of one function, or of one class.
+_KEYWORDS_OF = {
+    "compile": {
+        "backend": "Leave it out: the device of the tensors says what is compiled for",
+        "disable": "Leave out `pb.compile` instead",
+        "dynamic": "Leave it out: another shape makes another program; `max_traces=` limits how many",
+        "fullgraph": "Leave it out: a function is always one program, and what cannot be in it is an error",
+        "mode": "Leave it out: there is one way to compile",
+        "options": "Leave it out: there is one way to compile",
+    },
+    "Parameter": {
+        "requires_grad": (
+            "Leave it out: a parameter requires a gradient. A tensor that requires none is a buffer where a module has "
+            "it, and `model.freeze(name)` stops a parameter"
+        )
+    },
+    "load": {
+        "map_location": "device=",
+        "weights_only": "Leave it out: these files hold tensors alone",
+    },
+    "max": {"dim": _VALUES_ALONE.format(function="max")},
+    "median": {"dim": "Write `axis=`: values alone come back, of an even number the mean of the two in the middle"},
+    "min": {"dim": _VALUES_ALONE.format(function="min")},
+    "sort": {"dim": "Write `axis=`: values alone come back, and `pb.argsort(x, axis=...)` gives their places"},
+    "Tensor.sort": {
+        "dim": "Write `pb.sort(t, axis=...)` and `pb.argsort(t, axis=...)`: `t.sort(axis=...)` sorts `t` itself"
+    },
+    "split": {
+        "dim": f"Write `axis=`. {_SIZES}",
+        "split_size": _SIZES,
+        "split_size_or_sections": _SIZES,
+    },
 }
 #: Arguments of PyTorch's, Keras's and optax's layers and optimizers, and what ours have in their place, if anything.
 _OPTIONS = {
@@ -693,9 +756,60 @@ _OPTIONS = {
     "fused": "Leave it out: `pb.compile` makes one function of a whole step",
     "inplace": "Leave it out: memory that nobody else sees is used again",
     "learning_rate": "lr",
+    "lr_lambda": "schedule",
     "rate": "p",
     "strides": "stride",
     "units": "out_features",
+}
+_OPTIONS_OF = {
+    "Batches": {
+        "batch_sampler": "A dataset of your own says with `__len__` and `__getitem__` what is in it, and in what order",
+        "collate_fn": "collate",
+        "generator": "seed",
+        "num_workers": "prefetch",
+        "persistent_workers": "Leave it out: `prefetch=2` makes batches ready in a thread",
+        "pin_memory": "Leave it out: `prefetch=2` makes batches ready beside the steps",
+        "prefetch_factor": "prefetch",
+        "sampler": "A dataset of your own says with `__len__` and `__getitem__` what is in it, and in what order",
+        "timeout": "Leave it out: batches are made in a thread of this process",
+        "worker_init_fn": "Leave it out: batches are made in a thread of this process",
+    },
+    "Trainer": {
+        "accumulate_grad_batches": "accumulate",
+        "amp": "autocast",
+        "device": "Leave it out: batches go to where the model is, and `model.to_device(...)` moves that",
+        "ema": "average",
+        "fp16": "autocast",
+        "gradient_accumulation_steps": "accumulate",
+        "gradient_clip_val": "clip_norm",
+        "lr_scheduler": "schedule",
+        "max_grad_norm": "clip_norm",
+        "scheduler": "schedule",
+    },
+}
+#: Arguments of PyTorch's schedulers, and what our schedules have in their place, if they have it.
+_OF_SCHEDULES = {
+    "T_max": "total",
+    "anneal_strategy": "linear",
+    "div_factor": "initial",
+    "end_factor": "end",
+    "epochs": "total",
+    "factor": "decay",
+    "final_div_factor": "final",
+    "pct_start": "rise",
+    "start_factor": "start",
+    "step_size": "every",
+    "steps_per_epoch": "total",
+    "total_iters": "total",
+    "total_steps": "total",
+    "eta_min": "Write `minimum=eta_min / lr`: it is a factor on the base rate",
+    "min_lr": "Write `minimum=min_lr / lr`: it is a factor on the base rate",
+    "max_lr": "Leave it out: the highest rate is the optimizer's `lr=`",
+    "last_epoch": "Leave it out: `scheduler.load_state_dict(state)` goes on from where another one was",
+    "verbose": "Leave it out: `scheduler.last_lr` has the rates",
+    **dict.fromkeys(
+        ("base_momentum", "cycle_momentum", "max_momentum"), "Leave it out: momentum and betas stay as they are"
+    ),
 }
 #: Functions that take several axes by the name of `axes`.
 _OF_AXES = frozenset(
@@ -724,6 +838,15 @@ def missing(module: str, name: str) -> AttributeError:
     >>> print(missing("pullback", "cat"))
     module 'pullback' has no attribute 'cat'. Write `pb.concat`.
     """
+    instead = _instead(module, name)
+    message = f"module {module!r} has no attribute {name!r}{_advice(instead)}"
+    if instead is not None:
+        return AttributeError(message, name=name)
+    return AttributeError(message, name=name, obj=sys.modules[module])  # Python looks there for a name like it
+
+
+def _instead(module: str, name: str) -> str | None:
+    """What to write in place of a name that a module of ours does not have."""
     instead = _INSTEAD[module].get(name)
     if instead is None and module != "pullback" and _is_function(name):  # `jax.nn.relu`
         instead = f"pb.{name}"
@@ -732,10 +855,29 @@ def missing(module: str, name: str) -> AttributeError:
             instead = f"pb.{part}.{name}"
         elif _is_of_numpy(name):  # `nan_to_num`
             instead = f"np.{name}"
-    message = f"module {module!r} has no attribute {name!r}{_advice(instead)}"
-    if instead is not None:
-        return AttributeError(message, name=name)
-    return AttributeError(message, name=name, obj=sys.modules[module])  # Python looks there for a name like it
+    return instead
+
+
+class Imports:
+    """The last of Python's finders of modules: `import` of a name that has another one here says what to write.
+
+    An AttributeError says so too, but `from pullback.data import DataLoader` would put a bare ImportError in its place.
+
+    >>> from pullback.data import DataLoader
+    Traceback (most recent call last):
+    ImportError: cannot import name 'DataLoader' from 'pullback.data'. Write `pb.data.Batches`.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        module, _, last = name.rpartition(".")
+        if module in _INSTEAD and (instead := _instead(module, last)) is not None:
+            raise ImportError(f"cannot import name {last!r} from {module!r}{_advice(instead)}", name=name)
+
+
+def tell_of_imports() -> None:
+    """Have failing imports of names in these tables say what to write."""
+    sys.meta_path.append(Imports)
 
 
 def _part_of(name: str) -> str | None:
@@ -795,10 +937,20 @@ def unexpected(function: str, keywords: Mapping[str, Any]) -> TypeError:
     sum() got an unexpected keyword argument 'dim'. Write `axis=`.
     """
     name = next(iter(keywords))
-    instead = _KEYWORDS.get(name, "").format(function=function) or None
+    instead = _KEYWORDS_OF.get(function, {}).get(name) or _KEYWORDS.get(name, "").format(function=function) or None
     if instead == "axis=" and function in _OF_AXES:
         instead = "axes="
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{_advice(instead)}")
+
+
+def one_shape(function: str, sizes: tuple[Any, ...]) -> TypeError:
+    """The error for sizes that are not given as one shape.
+
+    >>> from pullback.pytorch_names import one_shape
+    >>> print(one_shape("zeros", (2, 3)))
+    zeros() takes one shape. Write `pb.zeros((2, 3))`.
+    """
+    return TypeError(f"{function}() takes one shape{_advice(f'pb.{function}({sizes!r:.60})')}")
 
 
 def check_keywords(cls: type, keywords: Mapping[str, Any]) -> None:
@@ -809,12 +961,43 @@ def check_keywords(cls: type, keywords: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     TypeError: Softmax() got an unexpected keyword argument 'axis'. Write `dim=`.
     """
-    for name in _OPTIONS.keys() & keywords.keys():
+    options = _OPTIONS | _OPTIONS_OF.get(cls.__name__, {})
+    for name in options.keys() & keywords.keys():
         known = signature(cls.__init__).parameters  # type: ignore[misc]
-        ours = _OPTIONS[name]
+        ours = options[name]
         if name not in known and (ours in known or ours[0].isupper()):
             advice = f"{ours}=" if ours in known else ours
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}{_advice(advice)}")
+
+
+def check_schedule(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    """Refuse what a scheduler of PyTorch's takes and the schedule `cls` does not, and say what to write.
+
+    >>> import pullback as pb
+    >>> pb.optim.schedules.Cosine(T_max=100)
+    Traceback (most recent call last):
+    TypeError: Cosine() got an unexpected keyword argument 'T_max'. Write `total=`.
+    """
+    name = cls.__name__
+    if "optimizer" in keywords or any(hasattr(one, "param_groups") for one in args):
+        raise TypeError(
+            f"{name}() takes no optimizer: it is a function of the number of steps. "
+            f"Write `pb.optim.Scheduler(optimizer, pb.optim.schedules.{name}(...))`."
+        )
+    known = signature(cls.__init__).parameters  # type: ignore[misc]
+    for given in keywords:
+        ours = _OF_SCHEDULES.get(given)
+        if given not in known and ours is not None and (ours in known or ours[0].isupper()):
+            advice = f"{ours}=" if ours in known else ours
+            raise TypeError(f"{name}() got an unexpected keyword argument {given!r}{_advice(advice)}")
+
+
+class ScheduleChecked:
+    """A schedule whose arguments are looked at before its `__init__` is."""
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        check_schedule(cls, args, keywords)
+        return object.__new__(cls)
 
 
 class KeywordsChecked:

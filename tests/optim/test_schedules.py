@@ -208,3 +208,16 @@ def test_refuses_what_makes_no_sense():
 def test_schedules_are_values():
     assert schedules.Cosine(10, warmup=2) == schedules.Cosine(10, warmup=2) != schedules.Cosine(10)
     assert repr(schedules.Step(4)) == "Step(warmup=0, every=4, gamma=0.1)"
+
+
+def test_the_rates_are_given_by_pytorchs_name_too():
+    optimizer = pb.optim.SGD([pb.tensor([1.0], requires_grad=True)], lr=0.2)
+    scheduler = pb.optim.Scheduler(optimizer, pb.optim.schedules.Step(1, gamma=0.5))
+    scheduler.step()
+    assert scheduler.get_last_lr() == scheduler.last_lr == [0.1]
+
+
+def test_a_scheduler_wants_its_optimizer_first():
+    optimizer = pb.optim.SGD([pb.tensor([1.0], requires_grad=True)])
+    with pytest.raises(pb.ConfigurationError, match=r"the first argument is an optimizer of pb\.optim, got Cosine"):
+        pb.optim.Scheduler(pb.optim.schedules.Cosine(10), optimizer)

@@ -916,3 +916,25 @@ def test_in_another_thread_signals_are_left_alone():
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_a_loop_of_ones_own_draws_the_trainers_dropout():
+    """Trainer's random numbers begin with its own seed; data, weights and all else are those of the loop anyway."""
+    x, y = np.random.default_rng(0).standard_normal((2, 24, 4)).astype(np.float32)
+
+    def parts():
+        pb.random.seed(0)
+        model = pb.nn.Sequential(pb.nn.Linear(4, 8), pb.nn.Dropout(0.5), pb.nn.Linear(8, 4))
+        return model, pb.optim.SGD(model.parameters(), lr=0.1), pb.data.Batches((x, y), 8, shuffle=True)
+
+    model, optimizer, batches = parts()
+    pb.train.Trainer(model, pb.mse_loss, optimizer, seed=3, compile=False, report=False).fit(batches, epochs=2)
+    own, optimizer, batches = parts()
+    with pb.random.using(3):
+        for _ in range(2):
+            for inputs, targets in batches:
+                optimizer.zero_grad()
+                pb.mse_loss(own(inputs), targets).backward()
+                optimizer.step()
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value, own.state_dict()[name])

@@ -7,7 +7,7 @@ recorded `astype`, so parameters stay float32 and so do their gradients.
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Self
 from weakref import WeakKeyDictionary
 
 from .. import dtypes, modes
@@ -92,7 +92,17 @@ class Policy:
         return make(entry[1], record(backend, OPERATIONS["astype"], (x._raw,), (leaf,), static, (entry[1],)))
 
 
-class autocast:
+class _WithoutDevice:
+    """Refuses the device that PyTorch's `autocast` begins with; a class of its own, so that `help` shows `__init__`."""
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        if "device_type" in keywords or (args and str(args[0]).partition(":")[0] in ("cpu", "cuda", "mps", "xpu")):
+            dtype = keywords.get("dtype", args[1] if len(args) > 1 and not isinstance(args[1], bool) else "float16")
+            raise TypeError(f'autocast() takes no device. Write `pb.autocast("{dtypes.get(dtype).name}")`.')
+        return object.__new__(cls)
+
+
+class autocast(_WithoutDevice):
     """Compute in mixed precision inside: matrix products in `dtype`, sums and losses in float32.
 
     A context manager and a decorator. The forward computation belongs inside, the optimizer's step outside; `backward`

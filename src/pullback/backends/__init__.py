@@ -111,13 +111,20 @@ def for_device(device: str | None) -> tuple[Backend, str]:
     return backend, backend.full_device_name(wanted)
 
 
+#: What to write for PyTorch's names of devices.
+_PYTORCHS = {
+    "cpu": " Write 'numpy', or 'torch:cpu' for PyTorch's tensors.",
+    "cuda": " Write 'torch:cuda'.",
+}
+
+
 def check_library(device: str) -> None:
     """Refuse a device name that begins with no library's; neither the library nor the device need be here."""
     name = device.partition(":")[0]
     if name not in _by_name and name not in _READY_MADE:
         raise DeviceError(
             f"unknown device {device!r}; known here: {_listed()}. A device is named after its library: 'numpy', "
-            "'torch:cuda', 'jax:cpu', 'cupy:0'."
+            f"'torch:cuda', 'jax:cpu', 'cupy:0'.{_PYTORCHS.get(name, '')}"
         )
 
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from .. import random
 from ..errors import ConfigurationError, DtypeError, IndexingError, ShapeError
+from ..pytorch_names import KeywordsChecked
 from ..tensors.tensor import Tensor
 from .arrays import ArrayDataset, as_dataset
 
 _KEPT = ("length", "batch_size", "shuffle", "drop_last", "seed")  # what must not change between saving and resuming
 
 
-class Batches:
+class Batches(KeywordsChecked):
     """A dataset in batches, to be gone through by `for` loops, one epoch in each.
 
     A batch is a tuple with an array for each array of the dataset. The order of an epoch depends on `seed` and the

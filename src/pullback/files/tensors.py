@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping
+from typing import Any, Mapping, Never
 
 import numpy as np
 
 from .. import backends
 from ..autodiff.base import values_of
 from ..errors import DtypeError
+from ..functions.keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .safetensors import read_arrays, write_arrays
 
@@ -45,7 +46,10 @@ def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Map
     write_arrays(path, {name: as_numpy(name, value) for name, value in tensors.items()}, metadata)
 
 
-def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool = False) -> dict[str, Tensor]:
+@hide_others
+def load(
+    path: str | os.PathLike[str], device: str | None = None, *, mmap: bool = False, **other: Never
+) -> dict[str, Tensor]:
     """The tensors of a safetensors file, by name, in memory of their own.
 
     With `mmap=True` they are views of the file on the "numpy" device, read from the disk when used and without a second
@@ -79,6 +83,8 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, mmap: bool 
     >>> pb.load(path)["weight"], pb.load(path, mmap=True)["weight"]
     (tensor([1., 1.]), tensor([1., 1.]))
     """
+    if other:
+        raise unexpected("load", other)
     from ..autodiff.creation import asarray
 
     arrays, _ = read_arrays(path, mmap)

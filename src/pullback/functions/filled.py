@@ -12,7 +12,7 @@ from ..autodiff.base import created
 from ..autodiff.creation import asarray, default_complex_dtype, default_dtype, dtype_of_number, result_type
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
-from .keywords import hide_others, unexpected
+from .keywords import hide_others, one_shape, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
@@ -77,7 +77,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
 
 
 @hide_others
-def zeros(shape: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
+def zeros(shape: Any, *more: Never, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor of zeros.
 
     Parameters
@@ -102,6 +102,8 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None, **other: 
     tensor([[0, 0],
             [0, 0]])
     """
+    if more:
+        raise one_shape("zeros", (shape, *more))
     if other:
         raise unexpected("zeros", other)
     wanted = default_dtype() if dtype is None else dtypes.get(dtype)
@@ -113,7 +115,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: str | None = None, **other: 
 
 
 @hide_others
-def ones(shape: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
+def ones(shape: Any, *more: Never, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor of ones.
 
     Parameters
@@ -135,13 +137,15 @@ def ones(shape: Any, *, dtype: Any = None, device: str | None = None, **other: N
     >>> pb.ones((1, 2))
     tensor([[1., 1.]])
     """
+    if more:
+        raise one_shape("ones", (shape, *more))
     if other:
         raise unexpected("ones", other)
     return full(shape, 1, dtype=default_dtype() if dtype is None else dtype, device=device)
 
 
 @hide_others
-def empty(shape: Any, *, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
+def empty(shape: Any, *more: Never, dtype: Any = None, device: str | None = None, **other: Never) -> Tensor:
     """A tensor whose values do not matter; they are zeros, which systems hand out for nothing.
 
     Parameters
@@ -163,6 +167,8 @@ def empty(shape: Any, *, dtype: Any = None, device: str | None = None, **other: 
     >>> pb.empty((2, 3)).shape
     (2, 3)
     """
+    if more:
+        raise one_shape("empty", (shape, *more))
     if other:
         raise unexpected("empty", other)
     return zeros(shape, dtype=dtype, device=device)

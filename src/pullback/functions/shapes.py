@@ -313,7 +313,7 @@ def permute_dims(x: Any, /, axes: Sequence[int], **other: Never) -> Tensor:
 
 
 @hide_others
-def transpose(x: Any, /, axes: Sequence[int] | None = None, **other: Never) -> Tensor:
+def transpose(x: Any, /, axes: Sequence[int] | None = None, *more: Never, **other: Never) -> Tensor:
     """The axes in another order (as `permute_dims`), or all of them in reverse order.
 
     Parameters
@@ -337,7 +337,15 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None, **other: Never) -> T
     if other:
         raise unexpected("transpose", other)
     x = asarray(x)
-    return permute_dims(x, all_axes(x.ndim)[::-1] if axes is None else axes)
+    if axes is None:
+        return permute_dims(x, all_axes(x.ndim)[::-1])
+    order = (axes, *more) if isinstance(axes, int) else tuple(axes)  # one number, or PyTorch's two
+    if isinstance(axes, int) or len(order) != x.ndim:
+        write = f" To exchange two axes, write `swapaxes({order[0]}, {order[1]})`." if len(order) == 2 else ""
+        raise AxisError(
+            f"transpose: expected the order of all {x.ndim} axes of shape {x.shape} as a tuple, got {order}.{write}"
+        )
+    return permute_dims(x, order)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int, /) -> Tensor:

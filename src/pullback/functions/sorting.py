@@ -93,7 +93,7 @@ def argsort(
 
 
 @hide_others
-def topk(x: ArrayLike, k: int, /, axis: int = -1, *, largest: bool = True, **other: Never) -> tuple[Tensor, Tensor]:
+def topk(x: ArrayLike, /, k: int, axis: int = -1, *, largest: bool = True, **other: Never) -> tuple[Tensor, Tensor]:
     """The `k` largest (or smallest) elements along an axis in order, and their places.
 
     Parameters

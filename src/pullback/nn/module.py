@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Self
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Never, Self
 
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
-from ..functions.keywords import refuse_others
+from ..functions.keywords import hide_others, unexpected
 from ..markup import shown_safely
 from ..pytorch_names import check_keywords, present, tell_of_missing
 from ..tensors.tensor import Tensor
@@ -60,6 +60,8 @@ class Module:
         if kwargs:
             check_keywords(cls, kwargs)
         if (args or kwargs) and cls.__init__ is object.__init__:  # else `ReLU(x)` would pass for a result
+            if args and isinstance(args[0], bool):  # `ReLU(True)`
+                check_keywords(cls, {"inplace": args[0]})
             raise TypeError(f"{cls.__name__}() takes no arguments. Make it first, then call it: {cls.__name__}()(x).")
         self = object.__new__(cls)
         self.__dict__.update(training=True, _kinds={}, _slots={})
@@ -439,10 +441,17 @@ class Module:
                 owner._slots.pop(path, None)  # from here on this says whether it is a leaf
         return self
 
-    @refuse_others
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = False) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.
 
+        Parameters
+        ----------
+        set_to_none : bool
+            Whether to forget the gradients instead, as PyTorch does: an optimizer then leaves a parameter alone that
+            no `backward` has reached since.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> layer = pb.nn.Linear(2, 1)
         >>> layer(pb.ones(2)).sum().backward()
@@ -451,7 +460,10 @@ class Module:
         tensor([0.])
         """
         for parameter in self.parameters():
-            parameter.zero_grad()
+            if set_to_none:
+                parameter.grad = None
+            else:
+                parameter.zero_grad()
 
     def to_device(self, device: str) -> Self:
         """Move parameters, gradients and buffers to `device`; the tensors stay the same objects. Returns the module.
@@ -624,7 +636,10 @@ tree.register_variables(Module, to_variables)
 tell_of_missing(Module)
 
 
-def Parameter(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:  # noqa: N802
+@hide_others
+def Parameter(  # noqa: N802
+    data: Any, dtype: Any = None, device: str | None = None, **other: Never
+) -> Tensor:
     """A new variable with the values of `data`: what a module takes for a parameter.
 
     Parameters
@@ -647,4 +662,6 @@ def Parameter(data: Any, dtype: Any = None, device: str | None = None) -> Tensor
     >>> pb.nn.Parameter(pb.zeros(2))
     tensor([0., 0.], requires_grad=True)
     """
+    if other or isinstance(dtype, bool):  # PyTorch's second argument is `requires_grad`
+        raise unexpected("Parameter", other or {"requires_grad": dtype})
     return asarray(data, dtype=dtype, device=device, copy=True).detach().set_requires_grad(True)

@@ -13,7 +13,6 @@ from ..autodiff.forward import Dual
 from ..autodiff.gradients import Gradients, in_lists
 from ..autodiff.graph import Leaf
 from ..errors import ConfigurationError, DeviceError, DtypeError, GradientError, ShapeError
-from ..functions.keywords import refuse_others
 from ..pytorch_names import KeywordsChecked
 from ..tensors.quantized import QuantizedTensor
 from ..tensors.tensor import Tensor
@@ -292,10 +291,17 @@ class Optimizer(KeywordsChecked):
             self._last_constants = (key, xp.constants(values, dtype))
         return self._last_constants[1]
 
-    @refuse_others
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = False) -> None:
         """Set the gradients of all parameters to zero, keeping their memory.
 
+        Parameters
+        ----------
+        set_to_none : bool
+            Whether to forget the gradients instead, as PyTorch does: the next `step` leaves a parameter alone that no
+            `backward` has reached since. One whose gradient is zeros is moved by momentum and weight decay.
+
+        Examples
+        --------
         >>> import pullback as pb
         >>> w = pb.tensor([1.0], requires_grad=True)
         >>> (w * w).sum().backward()
@@ -305,6 +311,10 @@ class Optimizer(KeywordsChecked):
         """
         modes.note_use(self)
         parameters = [slot.parameter for slots in self._slots for slot in slots if isinstance(slot.parameter, Tensor)]
+        if set_to_none:
+            for parameter in parameters:
+                parameter.grad = None
+            return
         lists = in_lists([p.grad_cell.value for p in parameters if p.grad_cell.value is not None])
         for backend, raws in lists or ():
             backend.lists.fill_with_zeros(raws)

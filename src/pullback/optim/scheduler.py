@@ -6,13 +6,14 @@ import math
 from typing import Any, Mapping
 
 from ..errors import ConfigurationError
+from ..pytorch_names import KeywordsChecked
 from .optimizer import Optimizer
 from .schedules import Plateau, Schedule
 
 __all__ = ["Scheduler"]
 
 
-class Scheduler:
+class Scheduler(KeywordsChecked):
     """Sets the rates of all groups to their own base rate times the schedule's factor; call `step` after each step.
 
     The base rate is the "lr" that a group has when it is first seen, kept in the group as "initial_lr".
@@ -36,6 +37,10 @@ class Scheduler:
     """
 
     def __init__(self, optimizer: Optimizer, schedule: Schedule | Any) -> None:
+        if not hasattr(optimizer, "param_groups"):
+            raise ConfigurationError(
+                f"Scheduler: the first argument is an optimizer of pb.optim, got {type(optimizer).__name__}."
+            )
         if not callable(schedule):
             raise ConfigurationError(
                 f"Scheduler: a schedule is one of pb.optim.schedules or a function, got {type(schedule).__name__}."
@@ -49,6 +54,10 @@ class Scheduler:
     def last_lr(self) -> list[float]:
         """The learning rates of the groups as they are now."""
         return [group["lr"] for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float]:
+        """The same as `last_lr`, by PyTorch's name."""
+        return self.last_lr
 
     def step(self, metric: Any = None) -> None:
         """Count a step and set the rates for the next one; a `Plateau` is shown `metric` if there is one.

@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import cos, inf, pi
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
 from ..errors import ConfigurationError
+from ..pytorch_names import ScheduleChecked, missing
 
 __all__ = ["Constant", "Cosine", "Exponential", "Linear", "OneCycle", "Plateau", "Schedule", "Step"]
+
+if not TYPE_CHECKING:  # type checkers know the names without it
+
+    def __getattr__(name: str) -> object:
+        raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:
@@ -25,7 +31,7 @@ def __dir__() -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(ScheduleChecked):
     """The base of all schedules: a subclass gives `factor(step)`, counted from the end of the `warmup`.
 
     >>> from dataclasses import dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -132,6 +132,12 @@ class Conversions(GradientMethods):
         refuse_result(self, "data")
         tensor = resolved(self)
         return tensor._backend.read_only(tensor._raw)
+
+    @data.setter
+    def data(self, values: Any) -> Never:
+        raise AttributeError(
+            "`data` of a tensor is read-only. Write `with pb.no_grad(): t[...] = values`.", name="data"
+        )
 
     # -- devices -----------------------------------------------------------------------------------
 

@@ -418,7 +418,8 @@ class IndexMethods(TensorBase):
     unique_inverse = sets.unique_inverse
     unique_values = sets.unique_values
 
-    def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
+    @hide_others
+    def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True, **other: Never) -> None:
         """Sort in place, as NumPy's method does; `pb.sort` returns a sorted tensor.
 
         >>> import pullback as pb
@@ -427,6 +428,8 @@ class IndexMethods(TensorBase):
         >>> x
         tensor([1., 2., 3.])
         """
+        if other:
+            raise unexpected("Tensor.sort", other)
         if is_copy_of_variable(self, is_recording()):
             with as_value(self):
                 self.sort(axis, descending=descending, stable=stable)

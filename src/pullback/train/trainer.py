@@ -15,6 +15,7 @@ from ..markup import shown_safely
 from ..optim.averaging import ExponentialMovingAverage
 from ..optim.scheduler import Scheduler
 from ..optim.schedules import Plateau
+from ..pytorch_names import KeywordsChecked
 from ..targets.thread_count import asked_threads
 from . import metrics as metric_functions
 from .arguments import check_batches, check_count, check_folder, check_parts, check_watched
@@ -38,7 +39,7 @@ from .updating import Updater
 _SETTLING = 2  # steps at the beginning, in which optimizers make their state and programs are made
 
 
-class Trainer:
+class Trainer(KeywordsChecked):
     """Trains a model on batches, and can go on after a crash as if nothing had happened.
 
     Steps are compiled (see `pb.compile`) where that can be done. `step` counts the updates made, `epoch` the epochs

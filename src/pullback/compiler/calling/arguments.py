@@ -186,7 +186,8 @@ def _is_input(name: str, leaf: Any) -> bool:
         return True
     if not isinstance(leaf, np.generic) and backends.of(leaf) is not None:
         raise DeviceError(
-            f"{name}: pb.compile takes tensors and NumPy's arrays, and got a {type(leaf).__name__}. Pass "
+            f"{name}: pb.compile takes tensors and NumPy's arrays, and got a "
+            f"{type(leaf).__module__.partition('.')[0]}.{type(leaf).__name__}. Pass "
             "`pb.asarray(x)` of it, or call the function without pb.compile."
         )
     return False

@@ -15,6 +15,7 @@ from typing import (
     Concatenate,
     Generic,
     Iterable,
+    Never,
     ParamSpec,
     Protocol,
     Self,
@@ -26,6 +27,7 @@ from ... import modes
 from ...autodiff import guard
 from ...autodiff.creation import default_dtype
 from ...errors import DeviceError, TraceError
+from ...functions.keywords import hide_others, unexpected
 from ...markup import shown_safely
 from ...targets import target_for
 from ...targets.locking import lock as _lock
@@ -67,7 +69,8 @@ def compile(
 ) -> Compiled[P, R]: ...
 @overload
 def compile(function: None = None, *, max_traces: int | None = None, ignore: Iterable[str] = ()) -> Compiling: ...
-def compile(function: Any = None, *, max_traces: int | None = None, ignore: Iterable[str] = ()) -> Any:
+@hide_others
+def compile(function: Any = None, *, max_traces: int | None = None, ignore: Iterable[str] = (), **other: Never) -> Any:
     """`function` as one native call: traced at its first call, autodiff and optimizer included. Also a decorator.
 
     Arguments may be trees of tensors and arrays, modules and optimizers; tensors found outside the function are inputs
@@ -115,6 +118,8 @@ def compile(function: Any = None, *, max_traces: int | None = None, ignore: Iter
     >>> step(pb.tensor([1.0, 1.0])), step(pb.tensor([1.0, 1.0]))
     (tensor(5.), tensor(1.25))
     """
+    if other:
+        raise unexpected("compile", other)
     if function is None:
         return lambda decorated: Compiled(decorated, max_traces, ignore)
     return Compiled(function, max_traces, ignore)

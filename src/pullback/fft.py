@@ -18,8 +18,8 @@ from .autodiff.rules.fft import SWAPPED as _SWAPPED
 from .autodiff.tables import TENSORS as _TENSORS
 from .errors import DtypeError as _DtypeError, ShapeError as _ShapeError
 from .functions.axes import all_axes as _all_axes, negative_axes as _negative_axes
-from .functions.keywords import hide_others, unexpected
 from .functions.manipulation import roll as _roll
+from .keywords import hide_others, unexpected
 from .operations import OPERATIONS as _OPERATIONS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from .. import backends
 from ..autodiff.base import values_of
 from ..errors import DtypeError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .safetensors import read_arrays, write_arrays
 

@@ -10,9 +10,9 @@ from ..autodiff.creation import given as asarray, inf
 from ..autodiff.fast import call_for, fast_path
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes, negative_axis
-from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

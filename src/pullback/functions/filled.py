@@ -12,7 +12,7 @@ from ..autodiff.base import created
 from ..autodiff.creation import asarray, default_complex_dtype, default_dtype, dtype_of_number, result_type
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
-from .keywords import hide_others, one_shape, unexpected
+from ..keywords import hide_others, one_shape, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

@@ -14,9 +14,9 @@ from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..dtypes import int64
 from ..errors import DtypeError, IndexingError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import negative_axis
-from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

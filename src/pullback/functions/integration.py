@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Never
 from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
+from ..keywords import hide_others, unexpected
 from .axes import negative_axis
-from .keywords import hide_others, unexpected
 from .manipulation import moveaxis
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from ..autodiff.fast import call_for, fast_path
 from ..autodiff.tables import TENSORS
 from ..dtypes import get as get_dtype
 from ..errors import ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import negative_axes, negative_axis
-from .keywords import hide_others, unexpected
 from .shapes import moveaxis
 from .subscripts import einsum
 

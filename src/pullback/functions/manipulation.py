@@ -14,9 +14,9 @@ from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..backends.axis_slice import axis_slice
 from ..errors import AxisError, DtypeError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import negative_axis
-from .keywords import hide_others, unexpected
 from .shapes import (
     broadcast_arrays,
     broadcast_shapes,

@@ -13,11 +13,11 @@ from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..dtypes import REAL, get as get_dtype, int64
 from ..errors import DtypeError, IndexingError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .activations import Axis
 from .axes import negative_axes, negative_axis
 from .elementwise import divide, maximum
-from .keywords import hide_others, unexpected
 from .shapes import broadcast_shapes
 
 if TYPE_CHECKING:

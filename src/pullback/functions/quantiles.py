@@ -12,9 +12,9 @@ from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..dtypes import int64
 from ..errors import DtypeError, ShapeError
+from ..keywords import hide_others, unexpected
 from .axes import all_axes, negative_axes
 from .elementwise import clip, lerp
-from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

@@ -11,9 +11,9 @@ from ..autodiff.creation import given as asarray
 from ..autodiff.fast import call_for
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import all_axes, negative_axes, negative_axis
-from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

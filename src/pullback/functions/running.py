@@ -9,9 +9,9 @@ from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..backends.axis_slice import axis_slice
 from ..errors import DtypeError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import negative_axis
-from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

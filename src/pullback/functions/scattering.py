@@ -8,9 +8,9 @@ from ..autodiff.apply import apply
 from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .indexing import _compatible, _indices, put_along_axis
-from .keywords import hide_others, unexpected
 from .shapes import broadcast_shapes
 
 if TYPE_CHECKING:

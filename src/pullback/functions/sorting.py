@@ -9,9 +9,9 @@ from ..autodiff.base import PYTHON_SCALARS
 from ..autodiff.creation import given as asarray, result_type
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
+from ..keywords import hide_others, unexpected
 from ..operations import OPERATIONS
 from .axes import negative_axis
-from .keywords import hide_others, unexpected
 
 if TYPE_CHECKING:
     from ..tensors.tensor import Tensor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Never
 from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
-from .keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from .linear import matmul, matrix_transpose
 from .manipulation import concat
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Never, Sequence
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..functions.axes import negative_axes
-from ..functions.keywords import hide_others, unexpected
 from ..functions.manipulation import moveaxis
+from ..keywords import hide_others, unexpected
 from .arguments import matrices, numbers, run
 from .decompositions import svdvals
 

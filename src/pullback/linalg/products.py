@@ -9,8 +9,8 @@ from ..autodiff.creation import given as asarray
 from ..autodiff.tables import TENSORS
 from ..errors import ShapeError
 from ..functions.axes import negative_axes
-from ..functions.keywords import hide_others, unexpected
 from ..functions.linear import matmul
+from ..keywords import hide_others, unexpected
 from .arguments import matrices, run
 from .solving import inv
 

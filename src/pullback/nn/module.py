@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Ne
 from .. import dtypes, tree
 from ..autodiff.creation import asarray
 from ..errors import ConfigurationError, GradientError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from ..markup import shown_safely
 from ..pytorch_names import check_keywords, present, tell_of_missing
 from ..tensors.tensor import Tensor

@@ -13,7 +13,7 @@ from ..autodiff.creation import asarray, default_dtype
 from ..autodiff.tables import TENSORS
 from ..backends.numpy.random import unit_of_two_words
 from ..errors import DtypeError, ShapeError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from .arguments import Shape, as_tensor, integer, shape_of, size_of
 from .distributions import Distributions
 from .drawing import drawn_again, drawn_by_programs

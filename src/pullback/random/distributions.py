@@ -11,7 +11,7 @@ from ..autodiff import base
 from ..autodiff.base import values_of
 from ..backends.numpy.random import gumbel, minus_log, normal_pairs, unit_of_two_words
 from ..errors import ShapeError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from .arguments import Shape, as_tensor, number, real_dtype, shape_of
 from .drawing import drawn_again
 from .stream import Stream

@@ -26,7 +26,7 @@ from ..functions import (
     special,
     trigonometry,
 )
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from ..modes import is_recording
 from .writing import as_value, is_copy_of_variable, separate
 

@@ -12,7 +12,7 @@ from ..autodiff.forward import dual, next_level, primal_at, tangent_at, variable
 from ..autodiff.graph import Leaf
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError, VmapError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from . import directions
 from .directions import unit_vectors

@@ -15,7 +15,7 @@ from ..autodiff.forward import Dual, variable, vjp_of
 from ..autodiff.gradients import _conj
 from ..autodiff.tables import TENSORS
 from ..errors import DtypeError, ShapeError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from . import directions
 from .directions import unit_vectors

@@ -15,7 +15,7 @@ from ..autodiff.forward import Dual
 from ..autodiff.tables import TENSORS
 from ..dtypes import complex128, float64
 from ..errors import DtypeError, GradientError, ShapeError, VmapError
-from ..functions.keywords import hide_others, unexpected
+from ..keywords import hide_others, unexpected
 from ..tensors.tensor import Tensor
 from .lifting import Function, check_function, lowered, owned, without_shape
 

@@ -27,7 +27,7 @@ from ... import modes
 from ...autodiff import guard
 from ...autodiff.creation import default_dtype
 from ...errors import DeviceError, TraceError
-from ...functions.keywords import hide_others, unexpected
+from ...keywords import hide_others, unexpected
 from ...markup import shown_safely
 from ...targets import target_for
 from ...targets.locking import lock as _lock

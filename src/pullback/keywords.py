@@ -10,7 +10,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any, Callable, TypeVar
 
-from ..pytorch_names import one_shape, unexpected
+from .pytorch_names import one_shape, unexpected
 
 __all__ = ["hide_others", "one_shape", "unexpected"]
 

@@ -200,7 +200,7 @@ def _layers() -> Drawing:
         text = "   ".join(row)
         y = 8 + 40 * number
         if len(text) > 35:
-            half = len(row) // 2
+            half = (len(row) + 1) // 2
             lines = "   ".join(row[:half]), "   ".join(row[half:])
             drawing.box(44, y, 340, 50, f"`{lines[0]}\n`{lines[1]}", color, even=True)
         else:

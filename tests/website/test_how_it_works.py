@@ -30,7 +30,7 @@ SOURCE = ROOT / "src" / "pullback"
 _FOLDERS = ("src/", "tests/", "website/", "docs/")
 #: What is in backticks and is no name of ours: commands, signs, and what other programs call things.
 _OTHER_WORDS = frozenset(
-    {"<-", "<pullback>", "make lint", "pip install 'pullback[compile]'", "--checkpointing budget", "loss =", "base"}
+    {"<-", "<pullback>", "make lint", "pip install '.[compile]'", "--checkpointing budget", "loss =", "base"}
     | {"__array_ufunc__", "__array_function__", "ml_dtypes", "pullback", "+=", "*", "getrefcount", "pyproject.toml"}
 )
 

@@ -7,10 +7,9 @@ import pytest
 
 import pullback as pb
 
-from ..backends.installed import optional
+from ..backends.installed import optional, require
 
 torch = optional("torch")
-needs_torch = pytest.mark.skipif(torch is None, reason="needs PyTorch")
 
 OPTIMIZERS = [
     ("AdamW", {"lr": 0.05, "weight_decay": 0.3}),
@@ -55,12 +54,12 @@ def ours(name, options, shape, set_to_none, device, compiled=False):
     return [np.asarray(weight.detach().to_device("numpy")) for weight in weights]
 
 
-@needs_torch
 @pytest.mark.parametrize("set_to_none", [True, False])
 @pytest.mark.parametrize("shape", [SMALL, LARGE])
 @pytest.mark.parametrize("device", ["numpy", "torch:cpu"])
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
 def test_parameters_move_as_in_pytorch(name, options, device, shape, set_to_none):
+    require(device)
     found = ours(name, options, shape, set_to_none, device)
     for one, other in zip(found, theirs(name, options, shape, set_to_none)):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ class Run:
     python: str
     versions: dict[str, str]
     measurements: list[Measurement] = field(default_factory=list)
+    again: dict[str, str] = field(default_factory=dict)  # benchmarks that were measured once more, and at which commit
 
     def __post_init__(self) -> None:
         self._values = {(m.benchmark, m.workload, m.system, m.metric): m for m in self.measurements}
@@ -82,6 +83,18 @@ class Run:
         beside = path.with_name(f".{path.name}.new")
         beside.write_text(f'{head},\n  "measurements": [\n{lines}\n  ]\n}}\n')
         beside.replace(path)
+
+    def with_again(self, other: Run) -> Run:
+        """This run with the measurements of another one in the place of those of the same benchmarks."""
+        for name in ("machine", "python", "versions"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"{name} is {getattr(other, name)}, the kept run has {getattr(self, name)}: measure everything."
+                )
+        names = {m.benchmark for m in other.measurements}
+        kept = [m for m in self.measurements if m.benchmark not in names]
+        again = self.again | dict.fromkeys(sorted(names), other.commit)
+        return replace(self, measurements=kept + other.measurements, again=again)
 
     @classmethod
     def read(cls, path: Path) -> Run:

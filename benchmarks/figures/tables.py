@@ -225,8 +225,10 @@ def guard(run: Run) -> str:
 def source(run: Run) -> str:
     """Where the figures are from: one sentence below tables."""
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    again = "".join(f", `{name}` once more at {commit}" for name, commit in run.again.items())
     return (
-        f"Measured on {run.day} at commit {run.commit}, two threads on {run.machine}, Python {run.python}, {versions}."
+        f"Measured on {run.day} at commit {run.commit}{again}, two threads on {run.machine}, Python {run.python}, "
+        f"{versions}."
     )
 
 

@@ -79,3 +79,15 @@ def test_a_quick_run_does_not_replace_the_kept_one(capsys):
 )  # fmt: skip
 def test_values_are_shown_with_three_digits(value, unit, expected):
     assert tables.shown(value, unit) == expected
+
+
+def test_some_benchmarks_measured_once_more():
+    first, more = small_run(pullback=1.0, torch=2.0), small_run(pullback=3.0)
+    more.commit = "def"
+    both = first.with_again(more)
+    assert [(m.system, m.value) for m in both.measurements] == [("pullback", 3.0)]
+    assert (both.commit, both.again) == ("abc", {"b": "def"})
+    assert "at commit abc, `b` once more at def, two threads" in tables.source(both)
+    more.machine = "another"
+    with pytest.raises(ValueError, match="machine is another"):
+        first.with_again(more)

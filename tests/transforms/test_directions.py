@@ -158,6 +158,7 @@ def test_other_libraries(monkeypatch: Any, device: str) -> None:
 
 
 def test_functions_of_other_libraries_go_one_by_one_and_vmap_says_so(monkeypatch: Any) -> None:
+    pytest.importorskip("torch")
     f = pb.from_torch(lambda x: torch.sin(x) * x)
     compare(monkeypatch, pb.jacrev(f), X)
     compare(monkeypatch, pb.jacfwd(f), X)

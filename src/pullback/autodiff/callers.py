@@ -91,17 +91,23 @@ def _at(frame: FrameType) -> Caller:
     ]
     if here.opname in ("STORE_SUBSCR", "STORE_SLICE"):
         is_name = len(steps) == 1 and steps[0].opname.startswith(_NAMES)
-        return Caller(True, "", steps[0].argval if is_name else "")
+        return Caller(True, "", _first(steps[0]) if is_name else "")
     if not here.opname.startswith(("CALL", "PRECALL")) or not steps:
         return _UNKNOWN
     if not (steps[0].opname.startswith(_NAMES) and all(i.opname.startswith(_ATTRIBUTES) for i in steps[1:])):
-        method = str(steps[-1].argval)
+        method = _first(steps[-1])
         if not steps[-1].opname.startswith(_ATTRIBUTES):
             return _UNKNOWN
         if hasattr(np.ndarray, method):
             return Caller(False, "ndarray", f"ndarray.{method}")
         return Caller(False, "numpy", f"numpy.random.{method}") if hasattr(np.random.Generator, method) else _UNKNOWN
-    return _called(frame, [str(i.argval) for i in steps])
+    return _called(frame, [_first(i) for i in steps])
+
+
+def _first(instruction: dis.Instruction) -> str:
+    """The name that an instruction loads; the first one of two that are loaded at once (from Python 3.13 on)."""
+    name = instruction.argval
+    return str(name[0] if isinstance(name, tuple) else name)
 
 
 def _called(frame: FrameType, path: list[str]) -> Caller:

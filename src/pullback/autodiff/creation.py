@@ -122,6 +122,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
 
 def given(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
     """As `asarray`, for the arguments of operations: graphs see a NumPy array as it is now (see `borrowing`)."""
+    if type(obj) is base.Tensor and dtype is None and device is None and copy is None:
+        return obj  # what `asarray` does, too, without another call
     if type(obj) is _ndarray and modes.is_recording() and modes.tracing() is None:
         obj = borrowing.kept(obj)
     return asarray(obj, dtype=dtype, device=device, copy=copy)
